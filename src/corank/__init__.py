@@ -1,0 +1,53 @@
+"""corank: collaborative filtering and ranking.
+
+The public names are resolved when they are first used (PEP 562), so that `import corank` stays as light as `import numpy`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_frame", "from_scipy"),
+    "tables": ("read_csv", "read_parquet"),
+    "split": (
+        "Split",
+        "fixed_per_user",
+        "holdout",
+        "leave_last_out",
+        "strong_generalization",
+        "time_cut",
+    ),
+    "model": ("Model", "available", "find"),
+    "store": ("load",),
+    "ranking": ("Ranking",),
+    "evaluate": ("Report", "evaluate"),
+    "compare": ("Comparison", "compare", "relative_graph_gain"),
+    "experiment": ("Experiment", "Results"),
+    "errors": ("CorankError", "MissingExtra", "ModelFileError", "NotFitted"),
+    "kernels.threads": ("set_threads", "threads"),
+    "models.als": ("ALS",),
+    "models.ease": ("EASE",),
+    "models.item_knn": ("ItemKNN",),
+    "models.popularity": ("Popularity",),
+    "models.wmf": ("WMF",),
+}
+_MODULES = ("datasets", "synthetic", "metrics")
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_WHERE, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,341 @@
+"""One function a command: it reads like what the command does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data import Dataset
+from ..errors import CorankError
+from .show import Steps, lists, say
+
+Args = argparse.Namespace
+
+
+def demo(args: Args) -> None:
+    """The main job on the embedded default data, with the oracle as the ceiling."""
+    from ..experiment import Experiment
+    from ..model import available
+    from ..synthetic import realistic
+
+    say("making data with a known truth (the `oracle` row is the best that any method could do)")
+    made = realistic(seed=args.seed)
+    say(str(made.data.describe()))
+    experiment = Experiment(
+        data=made.data, models=[made.oracle, *available()], seed=args.seed, name="demo on synthetic data"
+    )
+    best = _run(experiment, Path(args.out), f"corank demo --seed {args.seed}")
+    user = made.data.users.ids[0]
+    say(f"\nwhat the saved model shows user {user}  (corank recommend {args.out}/best.corank --user {user})")
+    print(lists(best.recommend([user], k=5), _titles(best, None), "user"))
+
+
+def compare(args: Args) -> None:
+    """A leaderboard of models on the user's own data."""
+    from ..experiment import Experiment
+
+    command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
+    if args.file.endswith(".toml"):
+        experiment = Experiment.from_toml(args.file)
+    else:
+        experiment = Experiment(data=_open(args), name=Path(args.file).name)
+    options = _evaluation(args) | _given(args, "tune", "seed")
+    if args.split:
+        options["split"] = args.split
+    if args.models:
+        options["models"] = _words(args.models)
+    for key, value in options.items():
+        setattr(experiment, key, value)
+    _run(experiment, Path(args.out), command)
+
+
+def fit(args: Args) -> None:
+    """Learn one model from all rows and save it."""
+    model = _asked_model(args)
+    out = Path(args.out)
+    _writable(out.parent)
+    data = _open(args)
+    with Steps(1) as steps:
+        start = time.perf_counter()
+        model.fit(data, on_epoch=lambda entry: steps(args.model, entry))
+        stopped = steps.stop.asked
+    model.save(out)
+    last = model.history_[-1] if model.history_ else {}
+    ended = f" after epoch {last['epoch']}, stopped early" if stopped and last else ""
+    goal = f", objective {last['objective']:,.1f}" if "objective" in last else ""
+    say(f"{args.model} learned in {time.perf_counter() - start:.1f} s{ended}{goal}; saved to {out}")
+    say(f"try:  corank recommend {out} --user {data.users.ids[0]}")
+
+
+def tune(args: Args) -> None:
+    """Search hyper-parameters on validation and write the best as TOML."""
+    from ..experiment import METRICS, Experiment
+    from ..tune import tune as search
+
+    model = _asked_model(args)
+    out = Path(args.out or f"{args.model}.toml")
+    _writable(out.parent)
+    options = _evaluation(args)
+    metric = options.pop("metrics", METRICS)[0]
+    split = Experiment(data=_open(args), split=args.split or "auto").make_split()
+    with Steps(1) as steps:
+        found = search(
+            model,
+            split,
+            metric=metric,
+            trials=args.trials,
+            storage=args.storage or ".corank-tune",
+            on_trial=lambda event: steps(args.model, event),
+            **options,
+        )
+    found.write(out)
+    say(f"{metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
+    print(out.read_text(), end="")
+    say(f"use it:  corank fit {args.model} {args.file} --params {out} -o m.corank")
+
+
+def evaluate(args: Args) -> None:
+    """Measure a saved model on rows it has not seen."""
+    from ..evaluate import evaluate as measure
+    from ..experiment import METRICS
+    from ..split import Split
+    from ..store import load
+
+    model = load(args.model)
+    test = _open(args)
+    user, item = model.users_.codes(test.users.ids)[test.user], model.items_.codes(test.items.ids)[test.item]
+    known = (user >= 0) & (item >= 0)
+    if not known.any():
+        raise CorankError(f"none of the {len(test):,} rows of {args.file} has a user and an item that {args.model} knows")
+    if not known.all():
+        say(f"{np.count_nonzero(~known):,} of {len(test):,} rows have a user or item that the model does not know: left out")
+    owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
+    ones = np.ones(owner.size, np.float32)
+    train = Dataset(model.users_, model.items_, owner, model.seen_index_, ones)
+    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
+    options = _evaluation(args)
+    metrics = options.pop("metrics", METRICS)
+    split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
+    print(measure(model, split, metrics, **options))
+
+
+def recommend(args: Args) -> None:
+    """The best items for users, or for a history."""
+    from ..store import load
+
+    if sum([args.user is not None, args.history is not None, args.all]) != 1:
+        raise CorankError("say for whom: --user ID, --history ID,ID,... or --all (one of them)")
+    model = load(args.model)
+    options: dict[str, Any] = {"k": args.k, "exclude_seen": not args.seen}
+    if args.candidates is not None:
+        options["items"] = [model.items_.parse(w) for w in _words(args.candidates)]
+    if args.history is not None:
+        history = [model.items_.parse(w) for w in _words(args.history)]
+        ranking = model.recommend(histories={"this history": history}, **options)
+    else:
+        users = None if args.all else [model.users_.parse(w) for w in args.user]
+        ranking = model.recommend(users, **options)
+    if args.out:
+        out = Path(args.out)
+        _writable(out.parent)
+        ranking.to_frame().write_csv(out)
+        say(f"{len(ranking):,} lists written to {out}")
+    else:
+        print(lists(ranking, _titles(model, args.titles), "user" if args.history is None else ""))
+
+
+def similar(args: Args) -> None:
+    """The items nearest to an item."""
+    from ..store import load
+
+    model = load(args.model)
+    ranking = model.similar_items([model.items_.parse(w) for w in args.item], k=args.k)
+    print(lists(ranking, _titles(model, args.titles), "item"))
+
+
+def models(args: Args) -> None:
+    """The models there are; with a name, its hyper-parameters."""
+    from ..model import available, find
+    from ..params import params_of
+
+    if args.name is None:
+        for name in available():
+            print(f"{name:<14} {_first_sentence(sys.modules[find(name).__module__].__doc__)}")
+        say("\ncorank models NAME lists the hyper-parameters")
+        return
+    cls = find(args.name)
+    print((sys.modules[cls.__module__].__doc__ or "").strip())
+    print()
+    for name, (_, _, default, rule) in params_of(cls).items():
+        search = f"; searched {rule.search[0]} to {rule.search[-1]}" if rule.search else ""
+        print(f"  {name:<12} {rule.doc} (default {default}{search})")
+
+
+def data_help(args: Args) -> None:
+    raise CorankError("say what to do with data: corank data describe|fetch|list|synth (see corank data --help)")
+
+
+def data_describe(args: Args) -> None:
+    print(_open(args, quiet=True).describe())
+
+
+def data_list(args: Args) -> None:
+    from .. import datasets
+
+    for name in datasets.names():
+        print(f"{name:<18} {datasets.info(name).title}")
+
+
+def data_fetch(args: Args) -> None:
+    """Download a public dataset, with a bar on a terminal."""
+    from ..download import fetch
+
+    shown = -1
+
+    def progress(done: int, total: int | None) -> None:
+        nonlocal shown
+        step = int(20 * done / total) if total else done >> 24
+        if step != shown:
+            shown = step
+            say(f"  {done / 1e6:,.1f} MB" + (f" of {total / 1e6:,.1f} MB" if total else ""))
+
+    say(f"saved to {fetch(args.name, root=args.root, on_progress=progress)}")
+
+
+def data_synth(args: Args) -> None:
+    """Made-up data as a CSV file, with the truth thrown away."""
+    import polars as pl
+
+    from .. import synthetic
+
+    out = Path(args.out)
+    _writable(out.parent)
+    if args.rows is not None and args.kind != "realistic":
+        raise CorankError("--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes")
+    data = getattr(synthetic, args.kind)(**_given(args, "users", "items", "rows", "seed")).data
+    columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}
+    if data.time is not None:
+        columns["timestamp"] = data.time
+    pl.DataFrame(columns).write_csv(out)
+    say(f"{len(data):,} rows written to {out}")
+
+
+def reproduce(args: Args) -> None:
+    """Run an experiment file and write its result page."""
+    from ..experiment import Experiment
+
+    path = Path(args.name)
+    if not path.exists():
+        path = Path("experiments") / f"{args.name}.toml"
+    if not path.exists():
+        known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
+        raise CorankError(f"there is no experiment {args.name!r} here; known: {', '.join(known) or 'none in experiments/'}")
+    from ..report import write_markdown
+
+    experiment = Experiment.from_toml(path)
+    results = _results(experiment, Path(args.out) / ".tune")
+    print(results)
+    page = Path(args.out) / f"{path.stem}.md"
+    write_markdown(results, page, command=f"corank reproduce {path.stem}")
+    say(f"page written to {page}")
+
+
+def _run(experiment: Any, out: Path, command: str) -> Any:
+    """Run, print the leaderboard, write the report, save the best model; returns it."""
+    from ..report import write_html
+
+    _writable(out)
+    results = _results(experiment, out / "tune")
+    print(results)
+    write_html(results, out / "report.html", command=command)
+    results.best.model.save(out / "best.corank")
+    (out / "results.json").write_text(json.dumps(results.as_dict(), indent=1))
+    say(f"\nreport      {out / 'report.html'}\nbest model  {out / 'best.corank'} ({results.best.label})")
+    return results.best.model
+
+
+def _results(experiment: Any, storage: Path) -> Any:
+    from ..model import available
+
+    with Steps(len(experiment.models or available())) as steps:
+        return experiment.run(steps, storage=storage if experiment.tune else None)
+
+
+def _open(args: Args, quiet: bool = False) -> Dataset:
+    """The table a command names, saying how it was read."""
+    from ..datasets import open_any
+
+    options = _given(args, "user", "item", "value", "time", "separator", "duplicates")
+    data = open_any(args.file, **options)
+    if args.positive is not None:
+        data = data.take(data.value >= args.positive).compact()
+        if len(data) == 0:
+            raise CorankError(f"no row has a value of {args.positive:g} or more: lower --positive")
+    if not quiet:
+        say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items")
+    return data
+
+
+def _asked_model(args: Args) -> Any:
+    """The model with its flags; a TOML file of parameters comes first, flags win."""
+    from ..experiment import make_model, read_toml
+
+    params = read_toml(Path(args.params)) if getattr(args, "params", None) else {}
+    written_for = params.pop("name", args.model)
+    if written_for != args.model:
+        raise CorankError(f"{args.params} is for {written_for}, not for {args.model}")
+    flags = {k.removeprefix("param_"): v for k, v in vars(args).items() if k.startswith("param_")}
+    return make_model(args.model, {**params, **flags})
+
+
+def _evaluation(args: Args) -> dict[str, Any]:
+    options = _given(args, "protocol", "negatives", "relevant")
+    if args.popular:
+        options["popular"] = True
+    if args.metrics:
+        from ..metrics import metric
+
+        options["metrics"] = tuple(_words(args.metrics))
+        for name in options["metrics"]:
+            metric(name)  # a typo is found before hours of work, not after
+    return options
+
+
+def _given(args: Args, *names: str) -> dict[str, Any]:
+    return {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
+
+
+def _words(text: str) -> list[str]:
+    return [w.strip() for w in text.split(",") if w.strip()]
+
+
+def _writable(folder: Path) -> None:
+    """Find out before the work, not after it, that the result cannot be written."""
+    import os
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
+    if not os.access(folder, os.W_OK):
+        raise CorankError(f"cannot write to {folder}: it is read-only; choose another folder with -o")
+
+
+def _titles(model: Any, path: str | None) -> dict[Any, str]:
+    if path is None:
+        return dict(zip(model.items_.ids.tolist(), model.titles_, strict=True)) if model.titles_ else {}
+    from ..tables import read_titles
+
+    ids, titles = read_titles(path)
+    return {model.items_.parse(str(i)): t for i, t in zip(ids, titles, strict=True)}
+
+
+def _first_sentence(text: str | None) -> str:
+    return (text or "").strip().split("\n\n")[0].replace("\n", " ")

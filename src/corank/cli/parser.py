@@ -1,0 +1,167 @@
+"""What can be typed. Flags of a model are made from the fields of its dataclass, so that there is one place for each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..errors import CorankError, suggest
+from ..params import params_of
+from . import commands
+
+EPILOG = "corank COMMAND --help tells more; a first look: corank demo"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that answers a mistake with one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CorankError(f"{message} (see {self.prog} --help)")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The command and its options; mistyped names get a suggestion."""
+    from .. import __version__
+
+    names = {"demo", "compare", "fit", "evaluate", "recommend", "similar", "tune", "models", "data", "reproduce"}
+    if argv and not argv[0].startswith("-") and argv[0] not in names:
+        raise CorankError(f"there is no command {argv[0]!r}{suggest(argv[0], names)}")
+    parser = Parser(prog="corank", description="Collaborative filtering and ranking.", epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"corank {__version__}")
+    sub = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, run: Callable[..., Any], text: str) -> Parser:
+        made: Parser = sub.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.set_defaults(run=run)
+        return made
+
+    demo = command("demo", commands.demo, "compare all models on made-up data whose best possible answer is known")
+    demo.add_argument("-o", "--out", default="corank-demo", help="folder for the report and the best model")
+    demo.add_argument("--seed", type=int, default=0, help="fixes the data and the models (default 0)")
+
+    compare = command("compare", commands.compare, "which model ranks best for these users? leaderboard, report, best model")
+    compare.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive, a dataset name or an experiment TOML")
+    compare.add_argument("-o", "--out", default="corank-results", help="folder for the report and the best model")
+    compare.add_argument("--models", help="names separated by commas (default: all)")
+    compare.add_argument("--tune", type=int, metavar="N", help="give every model N trials on validation first")
+    compare.add_argument("--seed", type=int, help="fixes splits, negatives and models (default 0)")
+    _data_flags(compare)
+    _protocol_flags(compare)
+
+    fit = command("fit", commands.fit, "learn one model from all rows and save it")
+    _model_and_file(fit, argv)
+    fit.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save it, e.g. m.corank")
+    fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one that `corank tune` wrote")
+
+    tune = command("tune", commands.tune, "search hyper-parameters on validation; the best are written as TOML")
+    _model_and_file(tune, argv)
+    tune.add_argument("-o", "--out", metavar="TOML", help="where to write the best (default: MODEL.toml)")
+    tune.add_argument("--trials", type=int, default=30, help="settings to try (default 30)")
+    tune.add_argument("--storage", metavar="DIR", help="where the search is kept to go on later (default: .corank-tune)")
+    _protocol_flags(tune)
+
+    evaluate = command("evaluate", commands.evaluate, "measure a saved model on rows it has not seen")
+    evaluate.add_argument("model", metavar="MODEL")
+    evaluate.add_argument("file", metavar="FILE", help="test rows; users and items that the model does not know are left out")
+    _data_flags(evaluate)
+    _protocol_flags(evaluate, split=False)
+
+    recommend = command("recommend", commands.recommend, "the best items for users, or for a history")
+    recommend.add_argument("model", metavar="MODEL")
+    recommend.add_argument("--user", action="append", metavar="ID", help="a user that fit saw (repeat for more)")
+    recommend.add_argument("--history", metavar="ID,ID,...", help="items that a new user touched, oldest first")
+    recommend.add_argument("--all", action="store_true", help="all users")
+    recommend.add_argument("--candidates", metavar="ID,ID,...", help="choose from these items only")
+    recommend.add_argument("--seen", action="store_true", help="items the user has seen may come back")
+    recommend.add_argument("-o", "--out", metavar="CSV", help="write user,item,score,rank to a file")
+    _list_flags(recommend)
+
+    similar = command("similar", commands.similar, "the items nearest to an item")
+    similar.add_argument("model", metavar="MODEL")
+    similar.add_argument("--item", action="append", required=True, metavar="ID", help="an item (repeat for more)")
+    _list_flags(similar)
+
+    models = command("models", commands.models, "the models there are; with a name, its hyper-parameters")
+    models.add_argument("name", nargs="?")
+
+    data = command("data", commands.data_help, "look at, fetch or make data")
+    parts = data.add_subparsers(metavar="describe|fetch|list|synth", parser_class=Parser)
+    describe = parts.add_parser("describe", help="counts, density, distributions, time span", allow_abbrev=False)
+    describe.add_argument("file", metavar="FILE")
+    describe.set_defaults(run=commands.data_describe)
+    _data_flags(describe)
+    fetch = parts.add_parser("fetch", help="download a public dataset from its publisher", allow_abbrev=False)
+    fetch.add_argument("name")
+    fetch.add_argument("--root", help="folder (default: CORANK_DATA or the cache folder)")
+    fetch.set_defaults(run=commands.data_fetch)
+    listed = parts.add_parser("list", help="the public datasets that corank can read", allow_abbrev=False)
+    listed.set_defaults(run=commands.data_list)
+    synth = parts.add_parser("synth", help="make data whose truth is known", allow_abbrev=False)
+    synth.add_argument("kind", choices=("realistic", "simulation", "markov"))
+    synth.add_argument("-o", "--out", required=True, metavar="CSV")
+    synth.add_argument("--users", type=int)
+    synth.add_argument("--items", type=int)
+    synth.add_argument("--rows", type=int, help="realistic only")
+    synth.add_argument("--seed", type=int, default=0)
+    synth.set_defaults(run=commands.data_synth)
+
+    reproduce = command("reproduce", commands.reproduce, "run an experiment file and write its result page")
+    reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
+    reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
+
+    if not argv:
+        parser.print_help()
+        sys.exit(0)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        chosen = sub.choices[argv[0]]
+        flags = [f for action in chosen._actions for f in action.option_strings]
+        raise CorankError(f"{unknown[0]!r} is not an option of `corank {argv[0]}`{suggest(unknown[0], flags)}")
+    return args
+
+
+def _model_and_file(parser: Parser, argv: list[str]) -> None:
+    """MODEL, FILE, and a flag for each field of the model that is asked for."""
+    from ..model import available, find
+
+    parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
+    parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")
+    _data_flags(parser)
+    if len(argv) < 2 or argv[0] != parser.prog.split()[-1] or argv[1].startswith("-"):
+        return
+    group = parser.add_argument_group(f"hyper-parameters of {argv[1]}")
+    for name, (kind, _, default, rule) in params_of(find(argv[1])).items():
+        options: dict[str, Any] = {"dest": f"param_{name}", "default": argparse.SUPPRESS}
+        if kind is bool:
+            options["action"] = argparse.BooleanOptionalAction
+        else:
+            options |= {"type": kind, "choices": rule.choices, "metavar": None if rule.choices else kind.__name__.upper()}
+        flags = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}"])
+        group.add_argument(*flags, help=f"{rule.doc} (default {default})".replace("%", "%%"), **options)
+
+
+def _data_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the table")
+    for column in ("user", "item", "value", "time"):
+        group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
+    group.add_argument("--separator", help="between columns (default: guessed)")
+    group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
+    group.add_argument("--positive", type=float, metavar="V", help="leave out rows with a value below V")
+
+
+def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
+    group = parser.add_argument_group("evaluation")
+    if split:
+        group.add_argument("--split", help="leave_last_out, holdout, time_cut or strong_generalization (default: by the data)")
+    group.add_argument("--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; the first one decides")
+    group.add_argument("--protocol", help="full, sampled or rated (default full)")
+    group.add_argument("--negatives", type=int, help="number of sampled negatives (default 100)")
+    group.add_argument("--popular", action="store_true", help="draw negatives by popularity")
+    group.add_argument("--relevant", type=float, metavar="V", help="test rows below V do not count as relevant")
+
+
+def _list_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-k", type=int, default=10, help="length of the list (default 10)")
+    parser.add_argument("--titles", metavar="FILE", help="a table with item ids and titles, to show them")

@@ -1,0 +1,120 @@
+"""What a person sees while a command works: progress, messages, lists. Everything but results goes to standard error."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+def show_log() -> None:
+    """Send the library's notices to standard error, a line each."""
+    logger = logging.getLogger("corank")
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("corank: %(message)s"))
+        handler.setLevel(logging.WARNING)
+        logger.addHandler(handler)
+        logging.getLogger("corank.kernels").addHandler(_notice())
+
+
+def _notice() -> logging.Handler:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("corank: %(message)s"))
+    logging.getLogger("corank.kernels").setLevel(logging.INFO)
+    logging.getLogger("corank.kernels").propagate = False
+    return handler
+
+
+def compiled() -> None:
+    """How long kernels were compiled, when any were."""
+    threads = sys.modules.get("corank.kernels.threads")
+    if threads is not None and threads.compile_seconds() > 0:
+        say(f"corank: compiling kernels took {threads.compile_seconds():.1f} s of this; the next run does not need it")
+
+
+def say(text: str) -> None:
+    """A line for the person, not for a pipe."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Stop:
+    """The first Ctrl-C asks for a clean stop, the second one ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._heard)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        say("\nstopping after this step and keeping what is done; Ctrl-C again stops at once")
+
+
+class Steps:
+    """Progress of fits and searches: a bar on a terminal, a line a step elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self.stop = Stop()
+        self.total = total
+        self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        self.stop.__enter__()
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description:<14}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.bar.__enter__()
+            self.task = self.bar.add_task("", total=self.total, note="")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None) -> None:
+        if self.bar is not None:
+            self.bar.__exit__(kind, why, where)
+        self.stop.__exit__(kind, why, where)
+
+    def __call__(self, label: str, event: dict[str, Any]) -> bool:
+        """Hear of a step; False asks the work to stop."""
+        what = event.get("event", "epoch")
+        note = ""
+        if what == "epoch":
+            note = f"epoch {event['epoch']}" + (f"  objective {event['objective']:,.1f}" if "objective" in event else "")
+        elif what == "trial":
+            note = f"trial {event['trial']}/{event['of']}" + (f"  best {event['best']:.5f}" if event["best"] is not None else "")
+        elif what == "done":
+            report = event["report"]
+            first = next(iter(report.mean))
+            note = f"{first} {report[first]:.4f}  fit {report.fit_seconds:.1f} s  evaluation {report.seconds:.1f} s"
+        elif what == "failed":
+            note = f"left out: {event['why']}"
+        if self.bar is not None:
+            self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
+        if what in ("done", "failed") or (what == "trial" and self.bar is None):
+            (self.bar.console.print if self.bar is not None else say)(f"  {label:<14} {note}")
+        return not self.stop.asked
+
+
+def lists(ranking: Any, titles: dict[Any, str], what: str) -> str:
+    """Recommendations as plain text, a block a user."""
+    blocks = []
+    for owner, items in ranking:
+        head = f"{what} {owner}" + (f"  {titles[owner]}" if what == "item" and owner in titles else "")
+        width = max((len(str(i)) for i, _ in items), default=0)
+        lines = [
+            f"  {rank:>3}  {item!s:<{width}}  {score:>9.4f}  {titles.get(item, '')}".rstrip()
+            for rank, (item, score) in enumerate(items, 1)
+        ]
+        blocks.append("\n".join([head, *(lines or ["  nothing left to recommend"])]))
+    return "\n".join(blocks)

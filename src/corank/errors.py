@@ -1,0 +1,32 @@
+"""The errors that a user can cause: one sentence each, naming the value, the rule and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CorankError(ValueError):
+    """Something is wrong with what was given; the message says what, why and what to do."""
+
+
+class NotFitted(CorankError):
+    """The model was asked before it learned."""
+
+
+class ModelFileError(CorankError):
+    """A model file cannot be trusted or understood."""
+
+
+class MissingExtra(CorankError):
+    """A part that is installed only on request is needed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part: install it with  pip install 'corank[{extra}]'")
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when a near name exists, else the list of the known ones."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(known)}"

@@ -1,0 +1,93 @@
+"""Sorting triples into compressed rows in linear time.
+
+Shapes: row, col int32[n]; order int64[n]; indptr int64[rows + 1]; index int32[n]; value float32[n].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .threads import kernel, run
+
+
+@kernel
+def count(keys: np.ndarray, size: int) -> np.ndarray:
+    """indptr of the rows that `keys` name: int64[size + 1]."""
+    indptr = np.zeros(size + 1, np.int64)
+    for p in range(keys.size):
+        indptr[keys[p] + 1] += 1
+    for r in range(size):
+        indptr[r + 1] += indptr[r]
+    return indptr
+
+
+@kernel
+def stable_order(keys: np.ndarray, first: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Positions of `keys` sorted by key, equal keys in the order in which `first` visits them: int64[n]."""
+    fill = indptr[:-1].copy()
+    order = np.empty(keys.size, np.int64)
+    for q in range(first.size):
+        p = first[q]
+        k = keys[p]
+        order[fill[k]] = p
+        fill[k] += 1
+    return order
+
+
+@kernel
+def place(
+    row: np.ndarray, col: np.ndarray, val: np.ndarray, first: np.ndarray, indptr: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put the triples, visited in the order `first`, into their rows."""
+    fill = indptr[:-1].copy()
+    index = np.empty(col.size, np.int32)
+    value = np.empty(col.size, np.float32)
+    for q in range(first.size):
+        p = first[q]
+        at = fill[row[p]]
+        fill[row[p]] = at + 1
+        index[at] = col[p]
+        value[at] = val[p]
+    return index, value
+
+
+@kernel
+def merge(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> int:
+    """Add up equal neighbours of each sorted row, in place; returns the number of entries left (`indptr` is rewritten)."""
+    out = 0
+    start = indptr[0]
+    for r in range(indptr.size - 1):
+        stop = indptr[r + 1]
+        head = out
+        for p in range(start, stop):
+            if out > head and index[out - 1] == index[p]:
+                value[out - 1] += value[p]
+            else:
+                index[out] = index[p]
+                value[out] = value[p]
+                out += 1
+        start = stop
+        indptr[r + 1] = out
+    return out
+
+
+@kernel
+def sort_rows(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> None:
+    """Sort the rows start..stop by column, in place, equal columns in their order (insertion: rows are short or nearly sorted)."""
+    for r in range(start, stop):
+        for p in range(indptr[r] + 1, indptr[r + 1]):
+            column, amount, at = index[p], value[p], p
+            while at > indptr[r] and index[at - 1] > column:
+                index[at] = index[at - 1]
+                value[at] = value[at - 1]
+                at -= 1
+            index[at] = column
+            value[at] = amount
+
+
+def merged(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows in any order as `Dataset.csr` would give them: sorted by column, repeated columns added up; the input stays."""
+    indptr, index, value = indptr.copy(), index.copy(), value.copy()
+    run(sort_rows, indptr.size - 1, indptr, index, value, cost=indptr)
+    left = merge(indptr, index, value)
+    return indptr, index[:left], value[:left]

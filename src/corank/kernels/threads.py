@@ -1,0 +1,107 @@
+"""How kernels are compiled and spread over threads.
+
+A kernel here is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled with the interpreter lock released,
+and `run` hands ranges to a few Python threads. Numba's own `prange` is not used on purpose: its default thread layer aborts the
+process when two threads of a server call it at once, and it takes several times longer to compile. Rows never share an output, so
+results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import event
+
+logger = logging.getLogger("corank.kernels")
+
+# Reassociation lets the compiler vectorise sums; NaN and infinity keep their meaning (no `nnan`, `ninf`): they must surface.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+_threads: int | None = None
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile `function` without the interpreter lock and keep the machine code on disk."""
+    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
+
+
+def threads() -> int:
+    """Number of threads kernels use: `set_threads`, else `CORANK_THREADS`, else the cores this process may use."""
+    if _threads is not None:
+        return _threads
+    asked = os.environ.get("CORANK_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def set_threads(count: int | None) -> None:
+    """Use `count` threads from now on; `None` goes back to the default."""
+    global _threads
+    if count is not None and count < 1:
+        raise ValueError(f"threads must be at least 1, got {count}")
+    _threads = count
+
+
+def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | None = None) -> None:
+    """Call `function(start, stop, *args)` over `range(rows)`, cut into ranges of about equal cost.
+
+    cost : int64[rows + 1], running total of the work before each row (a CSR `indptr`); equal rows when absent.
+    """
+    workers = min(threads(), rows)
+    if workers <= 1:
+        function(0, rows, *args)
+        return
+    # Several ranges a worker: rows of one cost in theory differ in practice, and the last one should not be waited for.
+    parts = min(rows, 8 * workers)
+    if cost is None:
+        cuts = np.linspace(0, rows, parts + 1).astype(np.int64)
+    else:
+        # The row count joins in, so that a million empty rows are not one range.
+        total = cost + (cost[-1] // rows + 1) * np.arange(rows + 1) // 4
+        cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
+        cuts[0], cuts[-1] = 0, rows
+    ranges = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(function, a, b, *args) for a, b in ranges]:
+            done.result()
+
+
+class _Compilation(event.Listener):  # type: ignore[misc]
+    """Says, once a process, that kernels are being compiled, and how long that took: later runs find them on disk."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.seconds = 0.0
+        self.told = False
+
+    def on_start(self, heard: Any) -> None:
+        if heard.data["dispatcher"].py_func.__module__.startswith(__package__):
+            self.depth += 1
+            if self.depth == 1:
+                self.began = time.perf_counter()
+            if not self.told:
+                self.told = True
+                logger.info("compiling kernels for this machine; this happens once, later runs find them on disk")
+
+    def on_end(self, heard: Any) -> None:
+        if heard.data["dispatcher"].py_func.__module__.startswith(__package__):
+            self.depth -= 1
+            if self.depth == 0:
+                self.seconds += time.perf_counter() - self.began
+
+
+_compilation = _Compilation()
+event.register("numba:compile", _compilation)
+
+
+def compile_seconds() -> float:
+    """Seconds that this process has spent compiling kernels; 0 when all of them were found on disk."""
+    return _compilation.seconds

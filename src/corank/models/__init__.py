@@ -1,0 +1,1 @@
+"""One file = one algorithm = one public class; `corank.find("wmf")` finds it by the name of the file."""

@@ -1,0 +1,42 @@
+"""Popularity: everyone gets what most people touched, all time or lately.
+
+Use it as the floor that any personal method must beat; with `days` it is also a serious contender where taste is news (a list of
+the last week beats vanilla SASRec on a time split of MovieLens-20M). Costs one pass over the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import CSR, Dataset
+from ..errors import CorankError
+from ..model import Model
+from ..params import param
+
+
+@dataclass(kw_only=True, eq=False)
+class Popularity(Model):
+    """Rank items by the number of rows they have."""
+
+    days: float | None = param(None, "count only the last days before the newest row (all time when absent)", low=0.0)
+
+    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+        item = data.item
+        if self.days is not None:
+            if data.time is None:
+                raise CorankError(f"Popularity(days={self.days:g}) needs timestamps (unix seconds) and this data has none")
+            item = item[data.time > data.time.max() - self.days * 86_400]
+        self.counts_ = np.bincount(item, minlength=len(data.items)).astype(np.float32)
+        if self.days is not None:
+            # Items outside the window keep the order of their all-time counts, below everything inside it.
+            ever = np.bincount(data.item, minlength=len(data.items))
+            self.counts_ += (ever / (ever.max() + 1)).astype(np.float32)
+
+    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
+        return np.tile(self.counts_, (users.size, 1))
+
+    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
+        return np.tile(self.counts_, (histories.rows, 1))

@@ -1,0 +1,86 @@
+"""Hyper-parameters: each is declared once, with type, default, meaning, allowed range and the range worth searching."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Any
+
+from .errors import CorankError
+
+
+@dataclasses.dataclass(frozen=True)
+class Param:
+    """What is known of a hyper-parameter beside its type and default."""
+
+    doc: str
+    low: float | None = None  # smallest value allowed
+    high: float | None = None  # largest value allowed
+    choices: tuple[Any, ...] | None = None
+    search: tuple[float, float] | tuple[Any, ...] | None = None  # (low, high) for numbers, the options for choices
+    log: bool = False  # search on a logarithmic scale
+
+
+def param(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[Any, ...] | None = None,
+    search: tuple[Any, ...] | None = None,
+    log: bool = False,
+) -> Any:
+    """A dataclass field that is a hyper-parameter."""
+    return dataclasses.field(default=default, metadata={"param": Param(doc, low, high, choices, search, log)})
+
+
+def params_of(cls: Any) -> dict[str, tuple[type, bool, Any, Param]]:
+    """name -> (type, may be None, default, Param) for each hyper-parameter of a model class."""
+    hints = typing.get_type_hints(cls)
+    out = {}
+    for f in dataclasses.fields(cls):
+        kind, optional = hints[f.name], False
+        if isinstance(kind, types.UnionType):
+            inner = [a for a in typing.get_args(kind) if a is not type(None)]
+            kind, optional = inner[0], True
+        if typing.get_origin(kind) is typing.Literal:
+            kind = str
+        out[f.name] = (kind, optional, f.default, f.metadata["param"])
+    return out
+
+
+def check(model: Any) -> None:
+    """Raise one sentence for the first hyper-parameter whose value is not allowed."""
+    for name, (kind, optional, default, rule) in params_of(type(model)).items():
+        value = getattr(model, name)
+        where = f"{type(model).__name__}({name}={value!r})"
+        if value is None and optional:
+            continue
+        if not _is(value, kind):
+            raise CorankError(f"{where}: {name} must be {_called(kind)}; the default is {default!r}")
+        if rule.choices is not None and value not in rule.choices:
+            raise CorankError(f"{where}: {name} must be one of {', '.join(map(repr, rule.choices))}")
+        if kind in (int, float):
+            if not math.isfinite(value):
+                raise CorankError(f"{where}: {name} must be a finite number; the default is {default!r}")
+            if rule.low is not None and value < rule.low:
+                raise CorankError(f"{where}: {name} must be at least {rule.low:g}; the default is {default!r}")
+            if rule.high is not None and value > rule.high:
+                raise CorankError(f"{where}: {name} must be at most {rule.high:g}; the default is {default!r}")
+
+
+def _is(value: Any, kind: type) -> bool:
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is float:
+        return hasattr(value, "__float__") and not isinstance(value, str)
+    if kind is int:
+        return hasattr(value, "__index__")
+    return isinstance(value, kind)
+
+
+def _called(kind: type) -> str:
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(kind, kind.__name__)

@@ -1,0 +1,41 @@
+"""Shared fixtures: where the real data is, and small datasets whose right answer is known."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corank as cr
+
+
+def _data_root() -> Path:
+    return Path(os.environ.get("CORANK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the public datasets; tests that need it are skipped where it is missing."""
+    root = _data_root()
+    if not root.is_dir():
+        pytest.skip("real datasets are not here: set CORANK_DATA to a folder that has them")
+    return root
+
+
+@pytest.fixture(scope="session")
+def checkerboard() -> cr.Dataset:
+    """Even users like even items, odd users odd ones; each user misses exactly one item of the own colour.
+
+    24 users x 16 items: the right top-1 of user u is the missing item, which is known by construction.
+    """
+    user, item = [], []
+    for u in range(24):
+        own = [i for i in range(16) if i % 2 == u % 2]
+        missing = own[(u // 2) % len(own)]
+        for i in own:
+            if i != missing:
+                user.append(u)
+                item.append(i)
+    return cr.from_arrays(user=np.array(user), item=np.array(item))

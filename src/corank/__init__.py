@@ -6,6 +6,8 @@ The public names are resolved when they are first used (PEP 562), so that `impor
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import Any
 
 __version__ = "0.1.0"
@@ -39,6 +41,17 @@ _MODULES = ("datasets", "synthetic", "metrics")
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted([*_WHERE, *_MODULES])
+
+
+class _Package(types.ModuleType):
+    """Keeps `corank.evaluate` the function: Python binds a submodule of that name over it when it is first imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _WHERE and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

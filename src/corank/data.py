@@ -335,7 +335,7 @@ def settle_duplicates(data: Dataset, rule: Duplicates) -> Dataset:
     starts_group = np.append(True, ends_group[:-1])
     if rule == "error":
         row = order[np.argmin(ends_group)]
-        who, what = data.users.ids[data.user[row]], data.items.ids[data.item[row]]
+        who, what = _plain(data.users.ids[data.user[row]]), _plain(data.items.ids[data.item[row]])
         raise CorankError(
             f"user {who!r} and item {what!r} occur together more than once ({repeated:,} repeated rows in all): "
             "choose a rule with duplicates='last', 'first', 'sum', 'mean', 'max' or 'keep'"

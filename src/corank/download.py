@@ -108,8 +108,8 @@ class _Job:
                 most = max(most, self._have())
                 if failures >= TRIES:
                     raise CorankError(
-                        f"{self.url} could not be downloaded in {TRIES} tries ({problem}): what came is kept, so the same "
-                        "command goes on from there later"
+                        f"{self.url} could not be downloaded in {TRIES} tries ({problem}): what came is kept, so the "
+                        "same command goes on from there later"
                     ) from problem
                 log.info("%s: %s; trying again", self.url, problem)
                 time.sleep(PAUSE * 2 ** max(failures - 1, 0))
@@ -177,8 +177,8 @@ class _Job:
             if found != self.checksum:
                 self._forget()
                 raise CorankError(
-                    f"the file from {self.url} has the checksum {found} and the published one is {self.checksum}: it was "
-                    f"damaged or changed, and thrown away; try again, or look at {self.publisher}"
+                    f"the file from {self.url} has the checksum {found} and the published one is {self.checksum}: "
+                    f"it was damaged or changed, and thrown away; try again, or look at {self.publisher}"
                 )
         with open(self.part, "rb+") as whole:
             os.fsync(whole.fileno())

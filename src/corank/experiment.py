@@ -11,9 +11,11 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from . import leaderboard
 from . import split as splits
 from .data import Dataset
 from .errors import CorankError, suggest
@@ -21,6 +23,9 @@ from .evaluate import Report, evaluate
 from .model import Model, available, find
 from .params import check
 from .split import Split
+
+if TYPE_CHECKING:
+    import polars as pl
 
 logger = logging.getLogger("corank")
 
@@ -59,6 +64,22 @@ class Results:
     def best(self) -> Row:
         """The best row that is a contender."""
         return next((row for row in self.rows if not row.oracle), self.rows[0])
+
+    @cached_property
+    def lines(self) -> list[leaderboard.Line]:
+        """The rows compared with the best one; the tests run once."""
+        return leaderboard.lines(self)
+
+    def leaderboard(self) -> pl.DataFrame:
+        """One row a model: metrics with intervals, p, effect, shares of users, seconds, hyper-parameters."""
+        return leaderboard.frame(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the per-user values, as plain values for JSON."""
+        return leaderboard.as_dict(self)
+
+    def __str__(self) -> str:
+        return leaderboard.text(self)
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FLOATS = ("value", "latitude", "longitude")  # the columns that are not whole numbers
-BLOCK_BYTES = 64_000_000  # of text at a time, for files that are larger than memory should be asked to hold
+BLOCK_BYTES = 32_000_000  # of text at a time, for files that are larger than memory should be asked to hold
 
 
 class Files:
@@ -149,20 +149,25 @@ def table(
     name = files.require(file)
     kind = {c: pl.String if c in text else pl.Float64 if c in FLOATS else pl.Int64 for c in columns if c}
     try:
-        width = len(files.first_line(name).decode("latin-1").split(separator))
-        if width < len(columns):
-            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {width}")
+        first = files.first_line(name).decode("latin-1").split(separator)
+        if len(first) < len(columns):
+            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
+        # By position, for every field of the file; the header is skipped, because editions differ in its words.
+        names = [column or f"skip {at}" for at, column in enumerate(columns)]
+        names += [f"skip {at}" for at in range(len(columns), len(first))]
         frame = pl.read_csv(
             files.source(name),
-            has_header=header,
+            has_header=False,
+            skip_rows=int(header),
             separator=separator,
-            columns=[at for at, column in enumerate(columns) if column],
-            new_columns=[column for column in columns if column],
-            schema_overrides=[kind[c] if c else pl.String for c in columns],
+            columns=[names.index(column) for column in kind],
+            schema={each: kind.get(each, pl.String) for each in names},
             quote_char='"' if header else None,
         )
     except pl.exceptions.PolarsError as error:
         raise unlike(files, name, ", ".join(c for c in columns if c) + " a line", error) from error
+    if frame.null_count().sum_horizontal()[0]:
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
     holes = frame.null_count().row(0)
     if any(holes):
         column = frame.columns[int(np.argmax(np.array(holes) > 0))]

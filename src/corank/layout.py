@@ -146,6 +146,8 @@ def choose(
         if name and name not in names:
             positions = "" if header else f" (it has no header: columns are numbered 0 to {len(names) - 1})"
             raise CorankError(f"{where} has no column {name!r} for {role}{positions}{suggest(name, names)}")
+        if name and name in chosen.values():
+            raise CorankError(f"column {name!r} of {where} cannot be two things: name another column for {role}")
         if name:
             chosen[role] = name
     for role, name in wanted.items():
@@ -223,8 +225,8 @@ def not_text(path: Path, why: str) -> CorankError:
 
 def ragged(path: Path, line: int, width: int, first: int, separator: str) -> CorankError:
     return CorankError(
-        f"line {line:,} of file '{path}' has {width} field{'s' * (width != 1)} and the first line has {first}: every line "
-        f"must be one row of the same columns; repair it, or say another separator than {separator!r}"
+        f"line {line:,} of file '{path}' has {width} field{'s' * (width != 1)} and the first line has {first}: "
+        f"every line must have the same columns; repair it, or say another separator than {separator!r}"
     )
 
 
@@ -273,6 +275,10 @@ def _head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]
         raise not_text(path, "it has zero bytes: binary, or UTF-16")
     if not complete:
         data = data[: data.rfind(b"\n") + 1]
+        if not data:
+            raise CorankError(
+                f"the first line of file '{path}' is longer than {HEAD:,} bytes: that is no table of rows"
+            )
     for encoding in encodings:
         try:
             return data.decode(encoding), complete

@@ -192,19 +192,22 @@ class Model:
         seen: CSR | None,
         banned: NDArray[np.bool_] | None,
     ) -> Ranking:
-        from .kernels.threads import run
+        from .kernels.threads import each, run
         from .kernels.topk import mask_rows
 
         n, width = codes.size, min(int(k), len(self.items_))
         items = np.full((n, width), -1, np.int32)
         best = np.full((n, width), -np.inf, np.float32)
-        for part in blocks(n, len(self.items_)):
+
+        def rank(part: slice) -> None:
             scores = np.ascontiguousarray(score(part), np.float32)
             if banned is not None:
                 scores[:, banned] = -np.inf
             if seen is not None:
                 run(mask_rows, len(scores), scores, codes[part], seen.indptr, seen.index)
             top_k(scores, width, items[part], best[part])
+
+        each(rank, blocks(n, len(self.items_)))
         return Ranking(names, items, best, self.items_)
 
     # ---- files and facts -----------------------------------------------------------------------------------------
@@ -246,11 +249,12 @@ class Model:
         names = np.array(list(histories) if isinstance(histories, Mapping) else range(len(histories)), dtype=object)
         lists: list[list[Hashable]] = []
         values: list[float] = []
+        bare = getattr(self, "liked_", 1.0)  # what an item without a value is worth: a like, where values are ratings
         for one in histories.values() if isinstance(histories, Mapping) else histories:
             if isinstance(one, str | bytes) or not isinstance(one, Iterable):
                 raise CorankError(f"a history must be a list of item ids, got {one!r}")
             lists.append(list(one))
-            values += [float(v) for v in one.values()] if isinstance(one, Mapping) else [1.0] * len(lists[-1])
+            values += [float(v) for v in one.values()] if isinstance(one, Mapping) else [bare] * len(lists[-1])
         flat = self.items_.require([i for one in lists for i in one], "item")
         indptr = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
         return names, CSR(indptr, flat, np.array(values, np.float32), len(self.items_))

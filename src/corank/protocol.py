@@ -41,10 +41,10 @@ class Protocol:
             raise CorankError(f"there is no protocol {self.kind!r}{suggest(str(self.kind), get_args(Kind))}")
         if not isinstance(self.negatives, int | np.integer) or self.negatives < 1:
             raise CorankError(f"negatives={self.negatives!r}: the number of negatives must be at least 1; 100 is usual")
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise CorankError(f"seed={self.seed!r}: a seed is a whole number of at least 0")
+        if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**63:
+            raise CorankError(f"seed={self.seed!r}: a seed is a whole number from 0 to 2^63 - 1")
         if self.relevant is not None and not np.isfinite(self.relevant):
-            raise CorankError(f"relevant={self.relevant!r}: the smallest relevant rating must be a finite number or None")
+            raise CorankError(f"relevant={self.relevant!r}: the smallest relevant rating must be finite, or None")
         if self.kind != "sampled":
             # What does not matter must not make two protocols differ.
             for name, usual in (("negatives", 100), ("popular", False), ("seed", 0)):

@@ -286,16 +286,16 @@ def _netflix_block(files: Files, block: bytes, movie: int | None) -> tuple[Array
 
     expected = "a line `movie:`, then lines `user,rating,yyyy-mm-dd`"
     try:
-        frame = pl.read_csv(
-            block, has_header=False, schema={"user": pl.String, "rating": pl.UInt8, "date": pl.String}, quote_char=None
-        )
+        # The reader takes the number of fields from the first line, and a block may begin with `movie:`.
+        schema = {"user": pl.String, "rating": pl.UInt8, "date": pl.String}
+        frame = pl.read_csv(b"0,0,1970-01-01\n" + block, has_header=False, schema=schema, quote_char=None)[1:]
         header = pl.col("user").str.ends_with(":")
         frame = frame.with_columns(
             item=pl.when(header)
             .then(pl.col("user").str.strip_suffix(":"))
             .cast(pl.Int32)
             .forward_fill()
-            .fill_null(movie)
+            
         )
         last = frame["item"][-1]
         frame = frame.filter(~header).select(
@@ -315,8 +315,8 @@ def _dense_codes(parts: Sequence[Array]) -> tuple[Vocab, NDArray[np.int32]]:
     present = np.zeros(1 + max(int(part.max(initial=0)) for part in parts), np.bool_)
     for part in parts:
         present[part] = True
-    table = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return Vocab(np.flatnonzero(present).astype(np.int64)), np.concatenate([table[part] for part in parts])
+    code = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return Vocab(np.flatnonzero(present).astype(np.int64)), np.concatenate([code[part] for part in parts])
 
 
 # --- shared by the readers ------------------------------------------------------------------------

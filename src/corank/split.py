@@ -20,7 +20,7 @@ from .errors import CorankError
 class Split:
     """Parts of one dataset.
 
-    history : rows of held-out users that a model sees only when it is asked (fold-in); `None` when train users are tested.
+    history : rows of held-out users that a model sees only when asked (fold-in); None when train users are tested.
     """
 
     train: Dataset
@@ -29,6 +29,13 @@ class Split:
     name: str
     history: Dataset | None = None
 
+    def __post_init__(self) -> None:
+        for part in (self.valid, self.test, self.history):
+            if part is not None and (part.users != self.train.users or part.items != self.train.items):
+                raise CorankError(
+                    "the parts of a split have different users or items: take() them all from one dataset"
+                )
+
     @property
     def users(self) -> Array:
         """The ids that have test rows."""
@@ -36,6 +43,8 @@ class Split:
 
     def known(self, part: Literal["valid", "test"] = "test") -> Dataset:
         """What is known of the users when `part` is predicted: seen items, and histories for models that use them."""
+        if part not in ("valid", "test"):
+            raise CorankError(f"part={part!r} is not known: use 'valid' or 'test'")
         if self.history is not None:
             return self.history
         return self.train if part == "valid" else self.train.join(self.valid)
@@ -63,19 +72,18 @@ def leave_last_out(data: Dataset) -> Split:
 def holdout(
     data: Dataset, *, test: float = 0.2, valid: float = 0.1, by: Literal["row", "user"] = "row", seed: int = 0
 ) -> Split:
-    """A random share of the rows, of all rows ('row') or of each user's ('user', rounded down: a user keeps a training row)."""
+    """A random share of all rows ('row') or of each user's ('user'; rounded down: each keeps a training row)."""
     if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
         raise CorankError(f"test={test} and valid={valid} are shares of the rows: their sum must lie between 0 and 1")
     if by not in ("row", "user"):
         raise CorankError(f"by={by!r} is not known: use 'row' or 'user'")
     _need(data, 3)
-    rng = np.random.default_rng(seed)
+    rng = _random(seed)
     if by == "row":
         place, size = rng.permutation(len(data)), np.full(len(data), len(data))
     else:
         place, size = _shuffled_place(data, rng)
-    n_test = (test * size).astype(np.int64)
-    n_valid = (valid * size).astype(np.int64)
+    n_test, n_valid = _share(test, size), _share(valid, size)
     name = f"holdout by {by} {test:g} test {valid:g} valid seed {seed}"
     return _parts(data, (place >= n_test) & (place < n_test + n_valid), place < n_test, name)
 
@@ -91,8 +99,9 @@ def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1) -> Split:
         raise CorankError(f"test={test} and valid={valid} are shares of the rows: their sum must lie between 0 and 1")
     _need(data, 3)
     times = np.sort(data.time)
-    test_from = times[int(len(times) * (1 - test))]
-    valid_from = times[int(len(times) * (1 - test - valid))]
+    n_test = max(1, int(_share(test, times.size)))
+    test_from = times[times.size - n_test]
+    valid_from = times[times.size - n_test - int(_share(valid, times.size))]
     is_test = data.time >= test_from
     split = _parts(data, ~is_test & (data.time >= valid_from), is_test, f"time cut {test:g} test {valid:g} valid")
     if len(split.train) == 0:
@@ -109,8 +118,7 @@ def fixed_per_user(
     """
     if train < 1 or valid < 0 or (test is not None and test < 1) or at_least < 1:
         raise CorankError("fixed_per_user needs train >= 1, valid >= 0, test >= 1 and at_least >= 1")
-    rng = np.random.default_rng(seed)
-    place, size = _shuffled_place(data, rng)
+    place, size = _shuffled_place(data, _random(seed))
     enough = size >= train + valid + (at_least if test is None else test)
     if not enough.any():
         raise CorankError(
@@ -123,23 +131,26 @@ def fixed_per_user(
     is_valid = (place >= train) & (place < train + valid)
     kept = is_test | is_valid | (place < train)
     compact = data.take(kept).compact()
-    name = f"{train} a user for training, {'the rest' if test is None else test} for test, seed {seed}"
+    chosen = f", {valid} for validation" if valid else ""
+    name = f"{train} a user for training{chosen}, {'the rest' if test is None else test} for test, seed {seed}"
     return _parts(compact, is_valid[kept], is_test[kept], name)
 
 
 def strong_generalization(
     data: Dataset, *, users: float = 0.1, target: float = 0.2, min_rows: int = 5, seed: int = 0
 ) -> Split:
-    """Held-out users: a share `users` for test and as many for validation; `target` of each one's rows is predicted from the rest.
+    """Held-out users: a share `users` for test, as many for validation; `target` of their rows is predicted.
 
     Held-out users' rows are not in `train`; what may be seen of them is in `history`.
     """
     if not (0 < users < 0.5 and 0 < target < 1):
         raise CorankError(f"users={users} must lie between 0 and 0.5, target={target} between 0 and 1")
-    rng = np.random.default_rng(seed)
+    if min_rows < 2:
+        raise CorankError(f"min_rows={min_rows}: a held-out user needs at least 2 rows, one to see and one to predict")
+    rng = _random(seed)
     lengths = np.bincount(data.user, minlength=len(data.users))
     fit = np.flatnonzero(lengths >= min_rows)
-    each = int(users * fit.size)
+    each = int(_share(users, fit.size))
     if each < 1:
         raise CorankError(f"{fit.size} users have {min_rows} rows or more: too few to hold out a share of {users:g}")
     group = np.zeros(len(data.users), np.int8)
@@ -147,15 +158,18 @@ def strong_generalization(
     group[drawn[:each]] = 2
     group[drawn[each : 2 * each]] = 1
     place, size = _shuffled_place(data, rng)
-    goal = place < np.maximum(1, (target * size).astype(np.int64))
+    goal = place < np.maximum(1, _share(target, size))
     of = group[data.user]
     train = data.take(of == 0)
     # An item that no training user touched cannot be predicted by anyone: it is not a fair target, nor a history.
     trained = np.isin(data.item, train.item)
+    test = data.take((of == 2) & goal & trained)
+    if len(test) == 0:
+        raise CorankError("no test row is left: the held-out users touch nothing that the others do; use holdout")
     return Split(
         train,
         data.take((of == 1) & goal & trained),
-        data.take((of == 2) & goal & trained),
+        test,
         f"strong generalization, {each} test users, {target:g} of their rows, seed {seed}",
         history=data.take((of > 0) & ~goal & trained),
     )
@@ -164,6 +178,17 @@ def strong_generalization(
 def _need(data: Dataset, rows: int) -> None:
     if len(data) < rows:
         raise CorankError(f"the data has {len(data)} rows: a split needs at least {rows}")
+
+
+def _random(seed: int) -> np.random.Generator:
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise CorankError(f"seed={seed!r}: a seed is a whole number of at least 0")
+    return np.random.default_rng(seed)
+
+
+def _share(share: float, size: Array | int) -> Array:
+    """A share of a number of rows, rounded down; 0.29 of 100 is 29, whatever the binary fraction says."""
+    return np.floor(share * np.asarray(size) + 1e-9).astype(np.int64)
 
 
 def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], name: str) -> Split:

@@ -1,25 +1,25 @@
 """Data whose truth is known: the dissertation's simulation, a realistic market of tastes, and Markov sequences.
 
-Each generator returns a `Synthetic`: the rows, the numbers that made them, and an `Oracle`, a model that ranks by those numbers and so
-shows the best that any method could do. Rows depend on the arguments alone, never on the number of threads; time and memory grow
-with the rows, users and items, never with users x items.
+Each generator returns a `Synthetic`: the rows, the numbers that made them, and an `Oracle`, a model that ranks by those
+numbers and so shows the best that any method could do. Rows depend on the arguments alone, never on the number of
+threads; time and memory grow with the rows, users and items, never with users x items.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .data import CSR, Array, Dataset, Vocab, from_scipy
 from .errors import CorankError
-from .model import Model
+from .oracles import ChoiceOracle, FactorOracle, MarkovOracle, Oracle, pair_products, preference
 from .split import Split
+
+__all__ = ["Oracle", "Synthetic", "markov", "preference", "realistic", "simulation"]
 
 START = 1_672_531_200  # 2023-01-01, the first second of `realistic`
 PERIODS = 24  # of about a month: item popularity is constant within one
@@ -32,7 +32,7 @@ _CHUNK = 4_000_000
 class Synthetic:
     """What a generator made.
 
-    oracle : knows the truth; `oracle.fit(split.train)` tells it only which ids are asked about, so that it is used like any model.
+    oracle : knows the truth and is used like any model; `oracle.fit(split.train)` tells it only which ids there are.
     truth : the arrays behind the data; the generator's docstring names them. Row u is user id u, row i is item id i.
     split : the parts, where the algorithm itself makes them.
     """
@@ -41,99 +41,6 @@ class Synthetic:
     oracle: Oracle
     truth: dict[str, Array]
     split: Split | None = None
-
-
-class Oracle(Model):
-    """A model that was told the truth; it learns nothing from data but which users and items there are."""
-
-    def __init__(self, truth: Mapping[str, Array], seed: int = 0) -> None:
-        super().__init__(seed=seed)
-        self._truth = truth
-
-    @classmethod
-    def name(cls) -> str:
-        return "oracle"
-
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        for side, vocab in (("user", data.users), ("item", data.items)):
-            known = int(self._truth[f"{side}s"])
-            if vocab.strings or vocab.ids[0] < 0 or vocab.ids[-1] >= known:
-                raise CorankError(
-                    f"the oracle was made with the {side} ids 0 to {known - 1} and this data has others: "
-                    "fit it on the data it came with, or on parts of that"
-                )
-        self.user_rows_, self.item_rows_ = data.users.ids.copy(), data.items.ids.copy()
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        raise CorankError("the oracle knows only the users it made: ask it by user id, not by history")
-
-    def save(self, path: str | Path) -> None:
-        raise CorankError("an oracle is not saved: make it again with the same generator, arguments and seed")
-
-
-class FactorOracle(Oracle):
-    """Ranks and predicts by the true U V^T."""
-
-    predicts_ratings: ClassVar[bool] = True
-
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        U, V = self._truth["user_factors"], self._truth["item_factors"]
-        return np.asarray(U[self.user_rows_[users]] @ V[self.item_rows_].T, np.float32)
-
-    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        return _products(self._truth, self.user_rows_[users], self.item_rows_[items])
-
-
-class ChoiceOracle(Oracle):
-    """Ranks by the true log-probability at the time of the user's last event; predicts the true expected rating."""
-
-    predicts_ratings: ClassVar[bool] = True
-
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        truth, who = self._truth, self.user_rows_[users]
-        scores = np.log(truth["taste"][who])[:, truth["item_group"][self.item_rows_]]
-        when = truth["last_period"][who]
-        popularity = np.log(truth["popularity"][:, self.item_rows_])
-        for p in np.unique(when):
-            scores[when == p] += popularity[p]
-        return np.asarray(scores, np.float32)
-
-    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        from scipy.special import ndtr
-
-        truth = self._truth
-        liking = preference(truth, self.user_rows_[users], self.item_rows_[items])
-        # The mean of 1 + number of cuts passed is 1 + the sum of the chances to pass each.
-        expected = np.ones(users.size)
-        for cut in truth["cuts"]:
-            expected += ndtr((liking - cut) / truth["noise"])
-        return expected
-
-
-class MarkovOracle(Oracle):
-    """Ranks by the true probability of coming next after the last item of the history."""
-
-    order_matters: ClassVar[bool] = True
-
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        super()._fit(data, rows, rng)
-        self.last_ = _last(data.sequences())
-
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return self._after(self.last_[users])
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        return self._after(_last(histories))
-
-    def _after(self, last: NDArray[np.int32]) -> NDArray[np.float32]:
-        successors, follow = self._truth["successors"], float(self._truth["predictability"])
-        items, ways = successors.shape
-        scores = np.full((last.size, self.item_rows_.size), (1 - follow) / items, np.float32)
-        row = np.flatnonzero(last >= 0)
-        codes = Vocab(self.item_rows_).codes(successors[self.item_rows_[last[row]]].ravel())
-        row = np.repeat(row, ways)
-        scores[row[codes >= 0], codes[codes >= 0]] += follow / ways
-        return scores
 
 
 def simulation(
@@ -151,9 +58,10 @@ def simulation(
 ) -> Synthetic:
     """The dissertation's "Simulation of Synthetic Data" (chapter 2) for what a friendship graph is worth.
 
-    U and V are standard normal; `steps` times, each user moves to weight * (mean of the friends) + (1 - weight) * own, friends being the
-    neighbours in a random graph where each edge exists with probability `edge` (the printed algorithm adds the friends up, its text
-    says average, and sums would give ratings of standard deviation 131). The ratings are U V^T (+ noise * N(0, 1)) on random cells.
+    U and V are standard normal; `steps` times, each user moves to weight * (mean of the friends) + (1 - weight) * own,
+    friends being the neighbours in a random graph where each edge exists with probability `edge` (the printed algorithm
+    adds the friends up, its text says average, and sums would give ratings of standard deviation 131). The ratings are
+    U V^T (+ noise * N(0, 1)) on random cells.
 
     train, test : shares of all cells.
     valid : share of the training rows that `split.valid` takes off; `split.refit()` gives them back.
@@ -162,12 +70,13 @@ def simulation(
     """
     _sizes(users=users, items=items, rank=rank, seed=(seed, 0), steps=(steps, 0))
     _shares(edge=edge, weight=weight, train=train, test=test, valid=valid)
-    _number("noise", noise)
+    _number("noise", noise, high=1e6)
     n_train, n_test = round(train * users * items), round(test * users * items)
-    if n_train < 1 or n_test < 1 or n_train + n_test > users * items:
+    n_valid = int(valid * n_train)
+    if n_train - n_valid < 1 or n_test < 1 or n_train + n_test > users * items:
         raise CorankError(
-            f"train={train:g} and test={test:g} of {users} x {items} cells are {n_train:,} and {n_test:,} rows: "
-            "each needs at least one and both together at most all cells"
+            f"train={train:g} and test={test:g} of {users} x {items} cells are {n_train:,} ({n_valid:,} to validate) "
+            f"and {n_test:,} rows: training and test need a row each, and both together at most all cells"
         )
     pairs = users * (users - 1) // 2
     if edge * pairs > 5e8:
@@ -191,11 +100,10 @@ def simulation(
     value = np.empty(user.size, np.float32)
     for start in range(0, user.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        exact = _products(truth, user[part], item[part])
+        exact = pair_products(truth, user[part], item[part])
         value[part] = exact + noise * rng.standard_normal(exact.size) if noise else exact
     data = Dataset(_ids(users), _ids(items), user, item, value, user_graph=graph)
     place = rng.permutation(user.size)
-    n_valid = int(valid * n_train)
     split = Split(
         data.take(place >= n_test + n_valid),
         data.take((place >= n_test) & (place < n_test + n_valid)),
@@ -218,10 +126,11 @@ def realistic(
     influence: float = 0.3,
     seed: int = 0,
 ) -> Synthetic:
-    """A market of tastes: heavy tails, groups, friends, two years of time, ratings, and an exact probability for every choice.
+    """A market of tastes: heavy tails, groups, friends, two years, ratings, and an exact probability for every choice.
 
     A user draws items one after the other, never the same twice, with
-    P(item | user, period) = taste[user, group of the item] * popularity[period, item], renormalised over what the user has not had yet.
+    P(item | user, period) = taste[user, group of the item] * popularity[period, item],
+    renormalised over what the user has not had yet.
 
     concentration : how alike the users of a user group are (Dirichlet around the taste of the group; high = clones).
     drift : standard deviation of the wandering of an item's log-popularity over the 24 periods; 0 = constant.
@@ -229,25 +138,26 @@ def realistic(
     influence : a user's taste is this share the mean taste of the friends.
     levels : ratings are 1..levels, a preference cut at quantiles: `preference` of the pair + noise * N(0, 1).
 
-    Truth: taste [users, groups], popularity [24, items] (sums to 1 within a group), user_group, item_group, leniency [users],
-    quality [items], weight, noise, cuts [levels - 1], last_period [users], degree of the Zipf law behind popularity in `base` [items].
+    Truth: taste [users, groups], popularity [24, items] (sums to 1 within a group), base [items] (the Zipf weights
+    behind it), user_group, item_group, leniency [users], quality [items], weight, noise, cuts [levels - 1],
+    last_period [users].
     """
     from .kernels.sample import choices, grades
     from .kernels.threads import run
 
-    _sizes(users=users, items=(items, 2 * LEAST), rows=rows, groups=groups, levels=(levels, 2))
+    _sizes(users=users, items=(items, 4 * LEAST), rows=rows, groups=groups, levels=(levels, 2))
     _sizes(friends=(friends, 0), seed=(seed, 0))
     _shares(homophily=homophily, influence=influence)
-    _number("drift", drift)
-    _number("concentration", concentration, positive=True)
+    _number("drift", drift, high=10)  # at 10 the top item of a month already takes nearly all of its group
+    _number("concentration", concentration, low=0.01, high=1e6)
     if groups > items:
         raise CorankError(f"groups={groups} is more than items={items}: each group needs an item, ask for fewer groups")
     if friends >= users:
         raise CorankError(f"friends={friends} must be below users={users}: nobody is friends with more than the others")
     if not LEAST * users <= rows <= users * items // 4:
         raise CorankError(
-            f"rows={rows:,} must lie between {LEAST * users:,} ({LEAST} a user) and {users * items // 4:,} (a quarter of "
-            f"{users:,} users x {items:,} items): change rows, users or items"
+            f"rows={rows:,} must lie between {LEAST * users:,} ({LEAST} a user) and {users * items // 4:,} "
+            f"(a quarter of {users:,} users x {items:,} items): change rows, users or items"
         )
     rng = np.random.default_rng(seed)
     user_group, item_group = _grouped(rng, users, groups), _grouped(rng, items, groups)
@@ -299,13 +209,6 @@ def realistic(
     return Synthetic(data, ChoiceOracle(truth), truth)
 
 
-def preference(truth: Mapping[str, Array], users: Array, items: Array) -> NDArray[np.float64]:
-    """How much each user of `realistic` likes each item, before the noise: affinity to its group + its quality + own leniency."""
-    taste = truth["taste"]
-    affinity = np.log(taste.shape[1] * taste[users, truth["item_group"][items]].astype(np.float64))
-    return np.asarray(truth["weight"] * affinity + truth["quality"][items] + truth["leniency"][users])
-
-
 def markov(
     users: int = 1_000,
     items: int = 200,
@@ -314,10 +217,11 @@ def markov(
     successors: int = 1,
     seed: int = 0,
 ) -> Synthetic:
-    """Sequences in which the next item is, with probability `predictability`, a fixed successor of the last one, else any item.
+    """Sequences: the next item is, with probability `predictability`, a fixed successor of the last one, else any item.
 
-    1 is deterministic (but for the choice among `successors`), 0 is chance. Rows are in order and without times; items can come back.
-    Every item is a successor of `successors` others, so that all are equally popular and popularity is worth nothing.
+    1 is deterministic (but for the choice among `successors`), 0 is chance. Rows are in order and without times; items
+    can come back, so keep length well below items where seen items are filtered out. Every item is a successor of
+    `successors` others: all are equally popular, and popularity is worth nothing.
 
     Truth: successors [items, successors], predictability.
     """
@@ -329,7 +233,7 @@ def markov(
     if successors >= items:
         raise CorankError(f"successors={successors} must be below items={items}: an item does not follow itself")
     rng = np.random.default_rng(seed)
-    # On a shuffled circle, the successors are so many steps ahead; one step is always among them: one cycle through all items.
+    # Successors are some steps ahead on a shuffled circle; one step is always among them: a cycle through all items.
     circle = rng.permutation(items)
     ahead = np.append(1, 2 + rng.permutation(items - 2)[: successors - 1])
     follows = np.empty((items, successors), np.int32)
@@ -360,7 +264,9 @@ def _distinct(rng: np.random.Generator, total: int, count: int) -> NDArray[np.in
     while found.size < count:
         # So many draws leave `count` distinct ones on average; what is too much goes at random.
         missing = -math.log1p(-(count - found.size) / (total - found.size)) * total
-        found = np.union1d(found, rng.integers(total, size=int(1.01 * missing) + 16))
+        found = np.sort(np.concatenate([found, rng.integers(total, size=int(1.01 * missing) + 16)]))
+        # Not np.unique: its hash table takes sixty times as long as the sort where nearly all numbers differ.
+        found = found[np.append(True, found[1:] != found[:-1])]
     return np.delete(found, rng.choice(found.size, found.size - count, replace=False))
 
 
@@ -381,15 +287,6 @@ def _with_friends(graph: CSR, x: Array, weight: float) -> NDArray[np.float64]:
     return np.where(degree > 0, weight * mean + (1 - weight) * x, x)
 
 
-def _products(truth: Mapping[str, Array], user: Array, item: Array) -> NDArray[np.float64]:
-    from .kernels.sample import products
-    from .kernels.threads import run
-
-    out = np.empty(user.size, np.float64)
-    run(products, user.size, truth["user_factors"], truth["item_factors"], user, item, out)
-    return out
-
-
 def _grouped(rng: np.random.Generator, size: int, groups: int) -> NDArray[np.int64]:
     """A group for each of `size` things: uneven groups, none empty as long as there are enough things."""
     group = rng.choice(groups, size, p=rng.dirichlet(np.full(groups, 5.0)))
@@ -401,10 +298,8 @@ def _grouped(rng: np.random.Generator, size: int, groups: int) -> NDArray[np.int
 def _tastes(rng: np.random.Generator, user_group: Array, groups: int, concentration: float) -> NDArray[np.float64]:
     """Probability of each item group for each user: [users, groups], rows sum to 1."""
     appeal = rng.dirichlet(np.full(groups, 2.0))  # some item groups are liked by most
-    shared = rng.dirichlet(
-        0.15 * groups * appeal + 1e-3, size=groups
-    )  # the taste of each user group: a few item groups
-    own = rng.standard_gamma(concentration * shared[user_group]) + 1e-30
+    shared = rng.dirichlet(0.15 * groups * appeal + 1e-3, size=groups)  # each user group likes a few item groups
+    own = rng.standard_gamma(concentration * shared[user_group]) + 1e-30  # shapes near 0 can give 0 everywhere
     own /= own.sum(axis=1, keepdims=True)
     return np.asarray(0.95 * own + 0.05 / groups)  # one choice in twenty is mere curiosity
 
@@ -460,14 +355,6 @@ def _activity(rng: np.random.Generator, users: int, rows: int, most: int) -> NDA
         counts[room] = np.minimum(counts[room] + (spare * share).astype(np.int64), most)
 
 
-def _last(sequences: CSR) -> NDArray[np.int32]:
-    """The last column of each row, -1 where the row is empty."""
-    last = np.full(sequences.rows, -1, np.int32)
-    full = np.diff(sequences.indptr) > 0
-    last[full] = sequences.index[sequences.indptr[1:][full] - 1]
-    return last
-
-
 def _ids(size: int) -> Vocab:
     return Vocab(np.arange(size, dtype=np.int64))
 
@@ -487,7 +374,6 @@ def _shares(**named: float) -> None:
             raise CorankError(f"{name}={value!r} is a share or probability: it must lie between 0 and 1")
 
 
-def _number(name: str, value: float, positive: bool = False) -> None:
-    good = isinstance(value, int | float | np.number) and math.isfinite(value) and value >= 0
-    if not good or (positive and value == 0):
-        raise CorankError(f"{name}={value!r} must be a finite number {'above' if positive else 'of at least'} 0")
+def _number(name: str, value: float, *, high: float, low: float = 0) -> None:
+    if not isinstance(value, int | float | np.number) or not low <= value <= high:
+        raise CorankError(f"{name}={value!r} must be a number between {low:g} and {high:g}")

@@ -177,9 +177,10 @@ def frame_columns(
         hint = "collect() it first" if type(frame).__name__ == "LazyFrame" else "give a pandas, polars or pyarrow table"
         raise CorankError(f"a {type(frame).__name__} is not a data frame that can be read here: {hint}") from None
     wanted = {"user": user, "item": item, "value": value or "", "time": time or ""}
-    chosen = layouts.choose([str(c) for c in table.columns], wanted, "the table")
+    columns = {str(c): c for c in table.columns}  # pandas names columns by numbers too
+    chosen = layouts.choose(list(columns), wanted, "the table")
     names = {role: f"column {name!r}" for role, name in chosen.items()}
-    series = {role: _polars(table[name], names[role]) for role, name in chosen.items()}
+    series = {role: _polars(table.get_column(columns[name]), names[role]) for role, name in chosen.items()}
     return convert(series, names, _row)
 
 
@@ -215,17 +216,23 @@ def _read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
         kind = layouts.kind(layouts.column(layout, name))
         numbers = {"int": pl.Int64, "float": pl.Float64 if role == "time" else pl.String}
         typed[role] = pl.Float32 if role == "value" else numbers.get(kind, pl.String)
-    text = dict.fromkeys(roles, pl.String)
+    quoted = layout.quoted or layout.separator in ",;"
     try:
-        return _scan(layout, roles, typed, layout.squeeze)
+        return _scan(layout, roles, typed, squeeze=layout.squeeze, quoted=quoted)
     except OSError:
         raise layouts.damaged(layout.path) from None
     except pl.exceptions.PolarsError:
         pass
+    text = dict.fromkeys(roles, pl.String)
     try:
-        series = _scan(layout, roles, text, layout.separator == " ")
+        series = _scan(layout, roles, text, squeeze=layout.separator == " ", quoted=quoted)
     except pl.exceptions.PolarsError as error:
-        raise _unreadable(layout, str(error)) from None
+        if layout.quoted or not quoted:
+            raise _unreadable(layout, str(error)) from None
+        try:  # a " in the middle of a field (7" single) is a letter where nothing is quoted
+            series = _scan(layout, roles, text, squeeze=False, quoted=False)
+        except pl.exceptions.PolarsError:
+            raise _unreadable(layout, str(error)) from None
     for role in ("user", "item"):
         digits = series[role].str.strip_chars(" ")
         if digits.str.contains(r"^(0|-?[1-9][0-9]{0,18})$").all():
@@ -234,7 +241,9 @@ def _read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
     return series
 
 
-def _scan(layout: Layout, roles: Mapping[str, str], types: Mapping[str, Any], squeeze: bool) -> dict[str, pl.Series]:
+def _scan(
+    layout: Layout, roles: Mapping[str, str], types: Mapping[str, Any], *, squeeze: bool, quoted: bool
+) -> dict[str, pl.Series]:
     import polars as pl
 
     source: Path | bytes = layout.path
@@ -253,7 +262,7 @@ def _scan(layout: Layout, roles: Mapping[str, str], types: Mapping[str, Any], sq
         has_header=False,
         skip_rows=layout.skip,
         separator=layout.separator[0],
-        quote_char='"' if layout.quoted or layout.separator in ",;" else None,
+        quote_char='"' if quoted else None,
         schema=schema,
         columns=sorted(set(at.values())),
         glob=False,

@@ -73,7 +73,7 @@ def merge(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> int:
 
 @kernel
 def sort_rows(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> None:
-    """Sort the rows start..stop by column, in place, equal columns in their order (insertion: rows are short or nearly sorted)."""
+    """Sort the rows start..stop by column, in place and stable (insertion: rows are short or nearly sorted)."""
     for r in range(start, stop):
         for p in range(indptr[r] + 1, indptr[r + 1]):
             column, amount, at = index[p], value[p], p
@@ -86,7 +86,7 @@ def sort_rows(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, valu
 
 
 def merged(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows in any order as `Dataset.csr` would give them: sorted by column, repeated columns added up; the input stays."""
+    """Rows as `Dataset.csr` would give them: sorted by column, repeated columns added up; the input stays."""
     indptr, index, value = indptr.copy(), index.copy(), value.copy()
     run(sort_rows, indptr.size - 1, indptr, index, value, cost=indptr)
     left = merge(indptr, index, value)

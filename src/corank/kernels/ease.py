@@ -1,9 +1,10 @@
 """The linear parts of EASE: co-occurrence counts, weights from an inverse, and sums of dense rows.
 
-(Steck 2019.) counts: the lower triangle of X^T X + reg I for a 0/1 matrix X, walking from each item through its users: the sum over
-users of half their squared length. weights: B = I - P diag(P)^-1 in place of the symmetric P whose lower triangle is given.
-add_rows: sums of the rows of B that a history names, a strip of columns at a time, so that the strip stays in the cache while all
-histories read it; faster than a dense product, since a history names few of the rows, and equal for any batch.
+(Steck 2019.) counts: the lower triangle of X^T X + reg I for a 0/1 matrix X, walking from each item through its
+users: the sum over users of half their squared length. weights: B = I - P diag(P)^-1 in place of the symmetric P
+whose lower triangle is given. add_rows: sums of the rows of B that a history names, a strip of columns at a time, so
+that the strip stays in the cache while all histories read it; faster than a dense product, since a history names few
+of the rows, and equal for any batch.
 
 Shapes: item_* are the CSR parts of X^T, user_* those of X, rows sorted; matrices are [n, n], row by row.
 """
@@ -29,7 +30,7 @@ def counts(
     reg: float,
     out: np.ndarray,
 ) -> None:
-    """out[i, :i + 1] = number of shared users, plus reg on the diagonal, for i in start..stop; the rest of the row becomes 0."""
+    """out[i, :i + 1] = number of shared users, plus reg on the diagonal, for i in start..stop; 0 right of it."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0
@@ -47,7 +48,7 @@ def counts(
 def weights(start: int, stop: int, P: np.ndarray, diagonal: np.ndarray, B: np.ndarray) -> None:
     """B[i, j] = -P[i, j] / diagonal[j], 0 on the diagonal, for the tile rows start..stop; B may be P itself.
 
-    Only the lower triangle of P is read. A pair (i, j) belongs to the tile of its larger index, so tiles share no output.
+    Only the lower triangle of P is read. A pair (i, j) belongs to the tile of its larger index: tiles share no output.
     """
     n = diagonal.size
     for tile in range(start, stop):

@@ -1,17 +1,18 @@
 """Item-item neighbourhoods from two orientations of one sparse matrix.
 
-Objective: for each row i of X^T the k largest shrunk similarities to the other rows, without a dense items x items array. With
-dot = sum_u x_ui x_uj and n_i = sum_u x_ui^2:
+Objective: for each row i of X^T the k largest shrunk similarities to the other rows, without a dense items x items
+array. With dot = sum_u x_ui x_uj and n_i = sum_u x_ui^2:
 
     cosine       dot / (sqrt(n_i n_j) + shrink)
     jaccard      dot / (n_i + n_j - dot + shrink)
     conditional  dot / (n_i + shrink)            on ones: the share of those who took i that took j too
 
-(Deshpande and Karypis 2004 for the method and the conditional probability.) Each row walks through the rows of its users into one
-dense accumulator, so the cost is the sum over users of their squared length.
+(Deshpande and Karypis 2004 for the method and the conditional probability.) Each row walks through the rows of its
+users into one dense accumulator, so the cost is the sum over users of their squared length.
 
-Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32, value float32); size float32[n] holds n_i;
-items int32[n, k] (-1 padded) and best float32[n, k] (-inf padded) are filled; sim_* are the CSR parts of the result.
+Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32, value float32); size float32[n]
+holds n_i; items int32[n, k] (-1 padded) and best float32[n, k] (-inf padded) are filled; sim_* are the CSR parts of
+the result.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ def neighbors(
     items: np.ndarray,
     best: np.ndarray,
 ) -> None:
-    """The most similar other rows of rows start..stop, most similar first, equal ones by rising index; only positive ones."""
+    """The most similar other rows of rows start..stop, nearest first, equals by rising index; only positive ones."""
     n = size.size
     block = np.empty((1, n), np.float32)  # the shape that `select` takes
     dots = block[0]
+    near = np.empty((1, items.shape[1]), np.int32)
+    top = np.empty((1, items.shape[1]), np.float32)
     for i in range(start, stop):
         dots[:] = 0
         for p in range(item_indptr[i], item_indptr[i + 1]):
@@ -64,7 +67,9 @@ def neighbors(
                 dots[j] = dot / (scale + shrink)
             else:
                 dots[j] = -np.inf
-        select(0, 1, block, items[i : i + 1], best[i : i + 1])
+        select(0, 1, block, near, top)
+        items[i] = near[0]
+        best[i] = top[0]
 
 
 @kernel

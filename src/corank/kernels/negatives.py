@@ -74,9 +74,13 @@ def draw(
                     wait = -np.log(1.0 - _next(state))
                     # Columns without weight come last, in random order: they are drawn only when nothing else is left.
                     keys[j] = wait / weight if weight > 0 else 1e200 * (1.0 + wait)
-            best = np.argsort(keys)
-            for t in range(want - drawn):
-                out[b, drawn + t] = best[t]
+            for t in range(drawn, want):
+                best = 0
+                for j in range(1, n):
+                    if keys[j] < keys[best]:
+                        best = j
+                out[b, t] = best
+                keys[best] = np.inf
         for t in range(want, c):
             out[b, t] = -1
         for t in range(want):

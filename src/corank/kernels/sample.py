@@ -1,12 +1,13 @@
-"""Drawing rows from known distributions, one random stream a row range member, so that threads cannot change the result.
+"""Drawing rows from known distributions; each row has its own random stream, so that threads cannot change the result.
 
-Each row of a CSR-like layout (`indptr`) owns a splitmix64 stream (Steele, Lea and Flood 2014) that starts at a hash of (seed, row):
-whoever works on the row draws the same numbers. Cost: O(log columns) a draw; memory beyond the output is O(columns) a thread.
+Each row of a CSR-like layout (`indptr`) owns a splitmix64 stream (Steele, Lea and Flood 2014) that starts at a hash of
+(seed, row): whoever works on the row draws the same numbers. Cost: O(log columns) a draw; memory beyond the output is
+O(columns) a thread.
 
 Shapes: n entries in R rows over C columns that fall into G groups and P periods.
-indptr int64[R + 1]; item int32[n]; time int64[n]; score float32[n]; taste float32[R, G]; ladder float64[P, C], the running total of
-the probability of a column within its group, columns sorted by group; first int64[G + 1] cuts the sorted columns into groups;
-member int32[C] names the sorted columns.
+indptr int64[R + 1]; item int32[n]; time int64[n]; score float32[n]; taste float32[R, G]; ladder float64[P, C], the
+running total of the probability of a column within its group, columns sorted by group; first int64[G + 1] cuts the
+sorted columns into groups; member int32[C] names the sorted columns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 
 
 @kernel
-def _mix(z: int) -> int:
+def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX1
     z = (z ^ (z >> _S27)) * _MIX2
     return z ^ (z >> _S31)
@@ -87,6 +88,15 @@ def _scan(
 
 
 @kernel
+def _group_of(first: np.ndarray, j: int) -> int:
+    """The group that sorted column j belongs to."""
+    g = 0
+    while first[g + 1] <= j:
+        g += 1
+    return g
+
+
+@kernel
 def choices(
     start: int,
     stop: int,
@@ -109,8 +119,9 @@ def choices(
 ) -> None:
     """For each row: sorted times, distinct columns drawn one after the other, and a noisy preference for each.
 
-    Column c of group g is drawn at time t with probability taste[row, g] * P(c | g, t // period), renormalised over the columns that
-    the row has not had yet: exact, because draws that repeat are thrown away and, where too many are, the rest is walked through.
+    Column c of group g is drawn at time t with probability taste[row, g] * P(c | g, t // period), renormalised over the
+    columns that the row has not had yet: exact, because draws that repeat are thrown away and, where too many are, the
+    rest is walked through.
     Preference = weight * log(G * taste[row, g]) + row_lift[row] + column_lift[c] + noise * N(0, 1).
     """
     columns = member.size
@@ -147,22 +158,13 @@ def choices(
                 j = -1
             if j < 0:
                 j = _scan(_uniform(state), mark, r, taste[r], rungs, first, member)
-                g = _rung_of(first, j)
+                g = _group_of(first, j)
             c = member[j]
             mark[c] = r
             item[at] = c
             time[at] = moment
             liking = weight * math.log(groups * taste[r, g]) + row_lift[r] + column_lift[c]
             score[at] = liking + noise * _normal(state)
-
-
-@kernel
-def _rung_of(first: np.ndarray, j: int) -> int:
-    """The group that sorted column j belongs to."""
-    g = 0
-    while first[g + 1] <= j:
-        g += 1
-    return g
 
 
 @kernel

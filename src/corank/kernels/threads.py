@@ -8,10 +8,12 @@ results do not depend on the number of threads.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -56,7 +58,7 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
     cost : int64[rows + 1], running total of the work before each row (a CSR `indptr`); equal rows when absent.
     """
     workers = min(threads(), rows)
-    if workers <= 1:
+    if workers <= 1 or getattr(_local, "worker", False):
         function(0, rows, *args)
         return
     # Several ranges a worker: rows of one cost in theory differ in practice, and the last one should not be waited for.
@@ -72,6 +74,61 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(function, a, b, *args) for a, b in ranges]:
             done.result()
+
+
+def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
+    """Call a Python function on each part, several at a time; what it calls with `run` stays in its thread.
+
+    For work that mixes matrix products with kernels, block by block: one thread a block beats a thread team a step, whose
+    members wait for each other, so the matrix library is held to one thread meanwhile.
+    """
+    parts = list(parts)
+    workers = min(threads(), len(parts))
+    if workers <= 1 or getattr(_local, "worker", False):
+        for part in parts:
+            function(part)
+        return
+
+    def call(part: Any) -> None:
+        _local.worker = True
+        function(part)
+
+    with _one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(call, part) for part in parts]:
+            done.result()
+
+
+@contextlib.contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Hold the matrix library to one thread; the setting is the process's, so the first one in sets it and the last one out undoes it."""
+    with _blas.lock:
+        if _blas.holders == 0:
+            if _blas.controller is None:
+                from threadpoolctl import ThreadpoolController
+
+                _blas.controller = ThreadpoolController().select(user_api="blas")
+            _blas.limit = _blas.controller.limit(limits=1)
+            _blas.limit.__enter__()
+        _blas.holders += 1
+    try:
+        yield
+    finally:
+        with _blas.lock:
+            _blas.holders -= 1
+            if _blas.holders == 0:
+                _blas.limit.__exit__(None, None, None)
+
+
+class _Blas:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.controller: Any = None
+        self.limit: Any = None
+
+
+_blas = _Blas()
+_local = threading.local()
 
 
 class _Compilation(event.Listener):  # type: ignore[misc]

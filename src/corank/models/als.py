@@ -1,9 +1,9 @@
 """ALS: explicit ratings as a mean, two biases and an inner product.
 
-r = mean + b_u + b_i + u.v, fitted by alternating exact least squares: with one side fixed, each row of the other, its bias
-included, is a small ridge regression (Zhou et al. 2008, "ALS-WR", for the regularisation that grows with the number of ratings).
-Use it where ratings say more than presence does, and RMSE counts. One epoch costs about ratings * dim^2 multiply-adds, whatever
-the number of threads gives the same factors. Predictions are not clipped to the range of the ratings.
+r = mean + b_u + b_i + u.v, fitted by alternating exact least squares: with one side fixed, each row of the other, its
+bias included, is a small ridge regression (Zhou et al. 2008, "ALS-WR", for the regularisation that grows with the
+number of ratings). Use it where ratings say more than presence does, and RMSE counts. One epoch costs about ratings *
+dim^2 multiply-adds. Predictions are not clipped to the range of the ratings.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class ALS(Model):
     """Biased matrix factorisation of ratings."""
 
     dim: int = param(32, "size of the embeddings", low=1, high=4096, search=(4, 128), log=True)
-    reg: float = param(0.1, "regularisation of the embeddings", low=1e-6, search=(0.01, 1.0), log=True)
+    reg: float = param(0.12, "regularisation of the embeddings", low=1e-6, search=(0.01, 1.0), log=True)
     reg_power: float = param(
         1.0, "reg is multiplied by (ratings of the row)^reg_power; 0 = plain", low=0.0, high=2.0, search=(0.0, 1.0)
     )
     reg_bias: float = param(
-        5.0, "regularisation of the biases: as many ratings without bias", low=1e-6, search=(0.5, 20.0), log=True
+        2.0, "regularisation of the biases: as many ratings without bias", low=1e-6, search=(0.5, 20.0), log=True
     )
     epochs: int = param(15, "passes over both sides", low=1, search=(5, 30))
 
@@ -41,8 +41,8 @@ class ALS(Model):
         # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
         users = data.sequences()
         by_item = csr.count(data.item, len(data.items))
-        entries = csr.place(data.item, data.user, data.value, np.arange(len(data)), by_item)
-        items = CSR(by_item, *entries, len(data.users))
+        index, value = csr.place(data.item, data.user, data.value, np.arange(len(data)), by_item)
+        items = CSR(by_item, index, value, len(data.users))
         self.mean_ = float(data.value.mean(dtype=np.float64))
         # What "I took this", without a rating, is worth in a history: the rating that the happiest tenth gave.
         self.liked_ = float(np.quantile(data.value, 0.9))
@@ -102,4 +102,4 @@ class ALS(Model):
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         product = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
-        return self.mean_ + (product + self.user_bias_[users] + self.item_bias_[items]).astype(np.float64)
+        return np.asarray(self.mean_ + product + self.user_bias_[users] + self.item_bias_[items], np.float64)

@@ -1,9 +1,9 @@
 """EASE: a linear item-item model solved in closed form.
 
-Each item is predicted from all others by ridge regression with a zero diagonal (Steck 2019, "Embarrassingly shallow autoencoders"):
-with P = (X^T X + reg I)^-1, the weights are B_ij = -P_ij / P_jj. One number to tune and no epochs, and on dense catalogues it beats
-most neural autoencoders. Costs items^3 and items^2 * 4 bytes: up to some 40,000 items on 24 GB; beyond that use item_knn or wmf.
-Only presence counts: values are not looked at.
+Each item is predicted from all others by ridge regression with a zero diagonal (Steck 2019, "Embarrassingly shallow
+autoencoders"): with P = (X^T X + reg I)^-1, the weights are B_ij = -P_ij / P_jj. One number to tune and no epochs,
+and on dense catalogues it beats most neural autoencoders. Costs items^3 and items^2 * 4 bytes: up to some 40,000
+items on 24 GB; beyond that use item_knn or wmf. Only presence counts: values are not looked at.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +69,13 @@ class EASE(Model):
 
         factor, inverse = get_lapack_funcs(("potrf", "potri"), (matrix,))
         # LAPACK reads columns first: our lower triangle is its upper one, and nothing is copied.
-        done: list[Any] = list(factor(matrix.T, lower=0, overwrite_a=1, clean=0))
-        if done[1] == 0:
-            done = list(inverse(done[0], lower=0, overwrite_c=1))
-        if done[1] != 0:
+        result, failed = factor(matrix.T, lower=0, overwrite_a=1, clean=0)
+        if not failed:
+            result, failed = inverse(result, lower=0, overwrite_c=1)
+        if failed:
             raise CorankError(f"EASE(reg={self.reg:g}): the counts could not be inverted in {matrix.dtype}; raise reg")
-        if done[0].ctypes.data != matrix.ctypes.data:
-            matrix.T[:] = done[0]  # a LAPACK that insists on its own array
+        if not np.shares_memory(result, matrix):  # a LAPACK that insists on its own array
+            matrix.T[:] = result
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         ones = np.broadcast_to(np.float32(1), self.seen_index_.size)
@@ -97,20 +96,19 @@ class EASE(Model):
         return out
 
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Partial correlation -P_ij / sqrt(P_ii P_jj): the symmetric form of the weights, all other items held fixed."""
+        """Partial correlation -P_ij / sqrt(P_ii P_jj): the symmetric form of the weights."""
         scale = np.sqrt(self.item_precision_)
         return np.asarray(self.item_weights_[items] * (scale / scale[items, None]), np.float32)
 
 
 def _free_bytes() -> int | None:
     """Memory that can be had without pushing anything out; None where the system does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+    meminfo = Path("/proc/meminfo")  # Linux; elsewhere all memory has to stand for the free part
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
+    try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        try:
-            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, ValueError, AttributeError):
-            return None
+        return None

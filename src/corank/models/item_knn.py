@@ -1,9 +1,9 @@
 """Item-kNN: people who took what you took also took this.
 
-Each item keeps its most similar items (Deshpande and Karypis 2004); a user's score of an item is the sum of its similarities to
-what the user took. Use it as the first personal method: it learns in seconds, explains itself, needs no retraining for new users,
-and on sparse catalogues (Amazon-Book) plain cosine beats most graph networks. Costs the sum over users of their squared number of
-items; memory is items x neighbors.
+Each item keeps its most similar items (Deshpande and Karypis 2004); a user's score of an item is the sum of its
+similarities to what the user took. Use it as the first personal method: it learns in seconds, explains itself, needs
+no retraining for new users, and on sparse catalogues (Amazon-Book) plain cosine beats most graph networks. Costs the
+sum over users of their squared number of items; memory is items x neighbors.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ItemKNN(Model):
         self.seen_value_ = np.empty(0, np.float32) if self.weighting == "none" else rows.value
 
     def _weights(self, rows: CSR, columns: CSR) -> tuple[Array, Array]:
-        """What each entry counts in the similarities, in both orientations (items are the documents, users their words)."""
+        """What each entry counts in the similarities, in both orientations; items are documents, users their words."""
         length, width = np.diff(columns.indptr), np.diff(rows.indptr)
         # A user who takes everything says little about what goes together.
         rarity = np.log1p(rows.columns / np.maximum(width, 1))
@@ -90,8 +90,8 @@ class ItemKNN(Model):
             if self.weighting == "value":
                 return value
             if self.weighting == "tfidf":
-                return (np.sqrt(value) * rarity[user]).astype(np.float32)
-            return (value * (K1 + 1) / np.maximum(value + norm[item], 1e-12) * rarity[user]).astype(np.float32)
+                return np.asarray(np.sqrt(value) * rarity[user], np.float32)
+            return np.asarray(value * (K1 + 1) / np.maximum(value + norm[item], 1e-12) * rarity[user], np.float32)
 
         return (
             weigh(rows.value, np.repeat(np.arange(width.size), width), rows.index),

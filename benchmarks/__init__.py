@@ -1,0 +1,1 @@
+"""Speed, memory and scale against peers: same data, same threads, one run. `python -m benchmarks --help`."""

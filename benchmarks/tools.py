@@ -1,0 +1,77 @@
+"""What the benchmarks share: data, the best of several timings, tables, and measuring in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import corank as cr
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header; prints as Markdown."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+
+    def __str__(self) -> str:
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def best_of(work: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """The shortest of several timings of each piece of work, taken in turns: a busy moment then hits all alike."""
+    best = dict.fromkeys(work, float("inf"))
+    for _ in range(repeats):
+        for name, call in work.items():
+            start = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def movielens() -> tuple[str, cr.Dataset]:
+    """MovieLens-1M where it is, else made-up data of its shape."""
+    root = os.environ.get("CORANK_DATA") or ROOT.parent / "shared" / "data"
+    try:
+        return "ML-1M", cr.datasets.load("ml-1m", root=root)
+    except cr.CorankError:
+        made = cr.synthetic.realistic(users=6_040, items=3_706, rows=1_000_000)
+        return "synthetic, ML-1M shape", made.data
+
+
+def twenty_million() -> tuple[str, cr.Dataset]:
+    """Made-up data of the shape of MovieLens-20M."""
+    made = cr.synthetic.realistic(users=138_000, items=20_000, rows=20_000_000)
+    return "synthetic, 138,000 x 20,000, 20 M rows", made.data
+
+
+def in_process(code: str, **environment: str) -> dict[str, Any]:
+    """Run `code`, which prints one JSON object last, in a fresh interpreter."""
+    env = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def machine() -> str:
+    """What was measured where."""
+    with open("/proc/cpuinfo") as file:
+        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor())
+    parts = [f"{name} {version(name)}" for name in ("corank", "numpy", "numba", "implicit")]
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}. Ratios above 1: corank is faster."

@@ -1,0 +1,77 @@
+"""WMF beyond the contract: its objective, its solvers, fold-in and the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import corank as cr
+from reference import wmf_objective
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(1)
+    taste, quality = rng.normal(size=(60, 4)), rng.normal(size=(40, 4))
+    chosen = taste @ quality.T + rng.gumbel(size=(60, 40)) > 2.0
+    user, item = np.nonzero(chosen)
+    return cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size))
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 2.0, "rho": 1.0}, {"reg_power": 0.0, "reg": 0.5}, {"solver": "exact"}])
+def test_objective_is_the_double_sum(data, options):
+    model = cr.WMF(dim=5, epochs=3, **options).fit(data)
+    assert model.history_[-1]["objective"] == pytest.approx(wmf_objective(model, data), rel=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["cg", "exact", "blocks"])
+def test_objective_falls(data, solver):
+    model = cr.WMF(dim=6, epochs=12, solver=solver, block=4).fit(data)
+    values = [h["objective"] for h in model.history_]
+    assert all(b <= a * (1 + 1e-5) for a, b in zip(values, values[1:], strict=False))
+    assert values[-1] < values[0]
+
+
+def test_solvers_agree(data):
+    ends = [cr.WMF(dim=4, epochs=60, solver=s, block=2).fit(data).history_[-1]["objective"] for s in ("cg", "exact", "blocks")]
+    assert max(ends) < min(ends) * 1.01
+
+
+def test_fold_in_equals_the_half_step(data):
+    """A user's own history, folded in, gives what the user half-step of an exact fit gives."""
+    model = cr.WMF(dim=6, epochs=4, solver="exact").fit(data)
+    rows = data.csr()
+    again = np.zeros_like(model.user_factors_)
+    model._solve(model._weighted(rows), model._reg(model._weighted(rows)), model.item_factors_, again)
+    np.testing.assert_allclose(model._score_histories(rows), again @ model.item_factors_.T, rtol=1e-4, atol=1e-5)
+
+
+def test_same_factors_for_any_number_of_threads(data):
+    factors = []
+    for count in (1, 2, 3):
+        cr.set_threads(count)
+        factors.append(cr.WMF(dim=8, epochs=3).fit(data).user_factors_)
+    cr.set_threads(None)
+    assert all(np.array_equal(factors[0], f) for f in factors[1:])
+
+
+def test_confidence_follows_the_value(data):
+    """With alpha, pairs of high value are fitted more closely than pairs of low value."""
+    model = cr.WMF(dim=3, epochs=20, alpha=20.0, rho=1.0).fit(data)
+    misfit = np.abs(1 - model._predict(data.user, data.item))
+    assert misfit[data.value == 5].mean() < misfit[data.value == 1].mean()
+
+
+def test_negative_values_are_no_weights():
+    bad = cr.from_arrays(user=[1, 1, 2], item=[1, 2, 1], value=[1.0, -2.0, 1.0])
+    with pytest.raises(cr.CorankError, match="-2.*must not be negative"):
+        cr.WMF(alpha=1.0).fit(bad)
+    cr.WMF(dim=2).fit(bad)  # without alpha a row is a row
+
+
+def test_rows_that_say_more_are_held_more(data):
+    model = cr.WMF(dim=2, reg=0.1, reg_power=1.0)
+    rows = data.csr()
+    reg = model._reg(rows)
+    counts = np.diff(rows.indptr)
+    np.testing.assert_allclose(reg, 0.1 * (counts + model.rho * (40 - counts)), rtol=1e-6)

@@ -1,0 +1,105 @@
+"""The slow, obvious versions of what the library does fast: loops that can be checked by eye."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+# ---- weighted matrix factorisation -------------------------------------------------------------------------------
+
+
+def wmf_objective_row(x, index, weight, rho, reg, V):
+    """sum_p w_p (1 - x.v_p)^2 + rho sum over the rest (x.v_j)^2 + reg |x|^2, one pair at a time."""
+    stored = dict(zip(index.tolist(), weight.tolist(), strict=True))
+    total = float(reg) * float(np.dot(x, x))
+    for j in range(len(V)):
+        s = float(np.dot(x.astype(np.float64), V[j].astype(np.float64)))
+        total += stored[j] * (1 - s) ** 2 if j in stored else float(rho) * s * s
+    return total
+
+
+def wmf_solve_row(index, weight, rho, reg, V):
+    """The minimiser by a dense direct solve; zero for an empty row."""
+    if len(index) == 0:
+        return np.zeros(V.shape[1])
+    W = np.full(len(V), float(rho))
+    target = np.zeros(len(V))
+    W[index] = weight
+    target[index] = 1.0
+    V = V.astype(np.float64)
+    return np.linalg.solve(V.T @ (W[:, None] * V) + float(reg) * np.eye(V.shape[1]), V.T @ (W * target))
+
+
+def wmf_objective(model, data):
+    """The whole objective over the dense matrix."""
+    U, V = model.user_factors_.astype(np.float64), model.item_factors_.astype(np.float64)
+    target = np.zeros((len(U), len(V)))
+    weight = np.full(target.shape, model.rho)
+    for u, i, value in zip(data.user, data.item, data.value, strict=True):
+        target[u, i] = 1.0
+        weight[u, i] = 1.0 + model.alpha * value
+    total = (weight * (target - U @ V.T) ** 2).sum()
+    for vectors, counts in ((U, (target > 0).sum(1)), (V, (target > 0).sum(0))):
+        others = target.size / len(vectors) - counts
+        reg = model.reg * (counts + model.rho * others) ** model.reg_power
+        total += (reg * (vectors**2).sum(1)).sum()
+    return total
+
+
+# ---- evaluation ----------------------------------------------------------------------------------------------------
+
+
+def list_metrics(value, relevant, k, neutral=0.0, half_life=5.0):
+    """Every ranking metric of one list whose entries are already in order; k cuts the list."""
+    n, cut, found = len(value), min(k, len(value)), sum(map(bool, relevant))
+    top = [bool(r) for r in relevant[:cut]]
+    places = [i for i in range(cut) if top[i]]
+
+    def dcg(values):
+        return sum((2.0 ** max(v, 0) - 1) / math.log2(i + 2) for i, v in enumerate(values[:cut]))
+
+    def utility(values):
+        return sum(max(v - neutral, 0) / 2 ** (i / (half_life - 1)) for i, v in enumerate(values[:cut]))
+
+    ideal = sorted(value, reverse=True)
+    nothing = float("nan")
+    good = [i for i in range(n) if relevant[i]]
+    bad = [i for i in range(n) if not relevant[i]]
+    return {
+        "ndcg": dcg(value) / dcg(ideal) if dcg(ideal) > 0 else nothing,
+        "hlu": utility(value) / utility(ideal) if utility(ideal) > 0 else nothing,
+        "precision": len(places) / k if found else nothing,
+        "recall": len(places) / found if found else nothing,
+        "hit": float(len(places) > 0) if found else nothing,
+        "mrr": (1 / (places[0] + 1) if places else 0.0) if found else nothing,
+        "map": sum(sum(top[: i + 1]) / (i + 1) for i in places) / min(k, found) if found else nothing,
+        "auc": sum(g < b for g in good for b in bad) / (len(good) * len(bad)) if good and bad else nothing,
+    }
+
+
+def tie_orders(scores):
+    """All orders of the entries by falling score: each tie group in each of its permutations."""
+    groups = [[i for i in range(len(scores)) if scores[i] == s] for s in sorted(set(scores), reverse=True)]
+    for choice in itertools.product(*(itertools.permutations(g) for g in groups)):
+        yield [i for group in choice for i in group]
+
+
+def expected_list_metrics(scores, value, relevant, k):
+    """The mean of `list_metrics` over every way in which ties can fall."""
+    each = [list_metrics([value[i] for i in o], [relevant[i] for i in o], k) for o in tie_orders(scores)]
+    return {name: sum(one[name] for one in each) / len(each) for name in each[0]}
+
+
+def counts_in_list(mine, others):
+    """(above, tied) of a score among the scores of all candidates, its own included."""
+    return sum(o > mine for o in others), sum(o == mine for o in others)
+
+
+def pair_counts(scores, value):
+    """(wrong order, equal score, different value, all) pairs."""
+    pairs = list(itertools.combinations(range(len(scores)), 2))
+    comparable = [(p, q) for p, q in pairs if value[p] != value[q]]
+    wrong = sum((scores[p] - scores[q]) * (value[p] - value[q]) < 0 for p, q in comparable)
+    return wrong, sum(scores[p] == scores[q] for p, q in comparable), len(comparable), len(pairs)

@@ -1,0 +1,352 @@
+"""Named datasets: the catalogue, where they are looked for, and the real files against their measured counts."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corank as cr
+from corank import datasets
+from corank.catalogue import CATALOGUE
+from corank.errors import CorankError
+
+RATINGS_DAT = "1::10::5::100\n1::20::4::200\n2::10::3::300\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty root of one's own, whatever the machine has."""
+    monkeypatch.setenv("CORANK_DATA", str(tmp_path))
+    return tmp_path
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def put_zip(path: Path, **members: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(f"ml-1m/{name}.dat", text)
+    return path
+
+
+# --- the catalogue ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_every_entry_is_complete(name: str) -> None:
+    entry = datasets.info(name)
+    assert entry.name == name
+    assert entry.title
+    assert entry.citation
+    assert entry.terms
+    assert entry.publisher
+    assert entry.files
+    assert (entry.read is None) != (entry.read_split is None) or name == "ml-100k"
+    assert all(source.url.startswith("https://") for source in entry.sources)
+    lengths = {"md5": 32, "sha256": 64}
+    for source in entry.sources:
+        if source.checksum is not None:
+            algorithm, _, digest = source.checksum.partition(":")
+            assert len(digest) == lengths[algorithm]
+            assert set(digest) <= set("0123456789abcdef")
+    # What is downloaded is what is looked for: an archive, or the expected files themselves.
+    downloads = {source.file for source in entry.sources}
+    assert not downloads or downloads >= set(entry.files) or all(file.endswith(".zip") for file in downloads)
+
+
+def test_names_are_sorted_and_info_tells_the_address() -> None:
+    assert datasets.names() == sorted(datasets.names())
+    entry = datasets.info("ml-1m")
+    assert entry.url == "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
+    assert entry.checksum == "md5:c4d9eecfca2ab87c1945afe126590906"
+    assert datasets.info("netflix").url is None
+
+
+def test_a_typo_gets_the_near_name() -> None:
+    with pytest.raises(CorankError, match=r"'ml-1n' is not known; did you mean 'ml-1m'\?"):
+        datasets.load("ml-1n")
+
+
+# --- where a set is looked for ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["ml-1m/ratings.dat", "ml-1m/ratings.dat.gz", "ml-1m/ml-1m.zip", "ml-1m.zip"])
+def test_folder_gzip_or_archive(root: Path, place: str) -> None:
+    path = root / place
+    if place.endswith(".zip"):
+        put_zip(path, ratings=RATINGS_DAT)
+    elif place.endswith(".gz"):
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(RATINGS_DAT.encode()))
+    else:
+        put(path, RATINGS_DAT)
+    for data in (datasets.load("ml-1m"), datasets.load("ml-1m", root), datasets.load("ml-1m", str(root))):
+        assert data.value.tolist() == [5, 4, 3]
+
+
+def test_the_publishers_folder_name_counts(root: Path) -> None:
+    put(root / "ml-10M100K" / "ratings.dat", RATINGS_DAT)
+    assert len(datasets.load("ml-10m")) == 3
+
+
+def test_a_named_root_may_be_the_folder_itself(root: Path) -> None:
+    put(root / "ratings.dat", RATINGS_DAT)
+    assert len(datasets.load("ml-1m", root)) == 3
+    with pytest.raises(CorankError, match="is not in"):
+        datasets.load("ml-1m")
+
+
+def test_default_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CORANK_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert datasets.default_root() == tmp_path / "corank"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert datasets.default_root() == Path.home() / ".cache" / "corank"
+
+
+def test_missing_says_where_what_and_how(root: Path) -> None:
+    with pytest.raises(CorankError) as caught:
+        datasets.load("ml-20m")
+    message = str(caught.value)
+    assert str(root) in message
+    assert "ratings.csv and movies.csv" in message
+    assert "corank data fetch ml-20m" in message
+    assert "\n" not in message
+
+
+def test_missing_without_a_download_names_the_publisher(root: Path) -> None:
+    with pytest.raises(CorankError, match=r"no direct download, so get it from Kaggle"):
+        datasets.load("netflix")
+
+
+def test_split_as_published(root: Path) -> None:
+    put(root / "gowalla" / "train.txt", "0 1 2\n1 2\n")
+    put(root / "gowalla" / "test.txt", "0 3\n")
+    split = datasets.load_split("gowalla")
+    assert (len(split.train), len(split.valid), len(split.test)) == (3, 0, 1)
+    assert split.train.users is split.test.users
+    assert split.train.items is split.valid.items
+    assert split.name == "gowalla as published"
+    assert len(datasets.load("gowalla")) == 4
+
+
+def test_a_set_without_a_split_says_which_have_one(root: Path) -> None:
+    with pytest.raises(CorankError, match=r"'ml-1m' comes without a published split.*douban"):
+        datasets.load_split("ml-1m")
+
+
+# --- open_any --------------------------------------------------------------------------------------
+
+
+def test_open_any_archive_folder_file_and_name(root: Path) -> None:
+    archive = put_zip(root / "elsewhere" / "download (1).zip", ratings=RATINGS_DAT)
+    folder = put(root / "mine" / "ratings.dat", RATINGS_DAT).parent
+    put(folder / "movies.dat", "10::Ten::Drama\n20::Twenty::Drama\n")
+    put_zip(root / "ml-1m" / "ml-1m.zip", ratings=RATINGS_DAT)
+    for word in (archive, folder, folder / "ratings.dat", "ml-1m", root / "ml-1m"):
+        assert datasets.open_any(word).value.tolist() == [5, 4, 3], word
+    assert datasets.open_any(folder).item_labels["title"].tolist() == ["Ten", "Twenty"]
+
+
+def test_open_any_table_with_options(root: Path) -> None:
+    path = put(root / "log.csv", "who;what;stars\na;x;3\na;x;4\n")
+    data = datasets.open_any(path, user="who", item="what", value="stars", separator=";", duplicates="keep", time=None)
+    assert data.value.tolist() == [3, 4]
+    assert datasets.open_any(path, user="who", item="what", value="stars", duplicates="mean").value.tolist() == [3.5]
+
+
+def test_open_any_parquet(root: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame({"user": [1, 2], "item": ["a", "b"], "rating": [1.0, 2.0]}).write_parquet(root / "t.parquet")
+    assert datasets.open_any(root / "t.parquet").value.tolist() == [1, 2]
+
+
+def test_open_any_tells_the_two_sequence_forms_apart(root: Path) -> None:
+    put(root / "a" / "Beauty.txt", "1 5\n1 6\n2 5\n")
+    put(root / "b" / "Beauty.txt", "1 5 6\n2 5 7\n")
+    assert len(datasets.open_any(root / "a" / "Beauty.txt")) == 3
+    data = datasets.open_any(root / "b")
+    assert (len(data), len(data.users)) == (4, 2)
+
+
+def test_open_any_options_are_never_ignored(root: Path) -> None:
+    archive = put_zip(root / "ml-1m.zip", ratings=RATINGS_DAT + RATINGS_DAT)
+    with pytest.raises(CorankError, match="user= is for CSV and Parquet files"):
+        datasets.open_any(archive, user="userId")
+    assert len(datasets.open_any(archive)) == 6
+    assert len(datasets.open_any(archive, duplicates="last")) == 3
+
+
+def test_open_any_what_it_cannot_be(root: Path) -> None:
+    with pytest.raises(CorankError, match=r"no file and no dataset 'ml-1n'; did you mean 'ml-1m'\?"):
+        datasets.open_any("ml-1n")
+    with pytest.raises(CorankError, match="no file and no dataset"):
+        datasets.open_any(root / "missing.csv")
+    put(root / "odd" / "x.bin", "")
+    with pytest.raises(CorankError, match="not laid out like any known dataset"):
+        datasets.open_any(root / "odd")
+    (root / "bad.zip").write_bytes(b"PK nonsense")
+    with pytest.raises(CorankError, match=r"bad\.zip is damaged"):
+        datasets.open_any(root / "bad.zip")
+
+
+def test_open_any_with_several_sets_in_a_folder(root: Path) -> None:
+    for name in ("Video.txt", "Steam.txt"):
+        put(root / "x" / name, "1 1\n")
+    with pytest.raises(CorankError, match="holds several datasets: name one of games, steam"):
+        datasets.open_any(root / "x")
+    assert len(datasets.open_any(root / "x" / "Steam.txt")) == 1
+
+
+# --- the real files: counts as measured by hand ----------------------------------------------------
+
+COUNTS = {  # rows, users with rows, items with rows
+    "beauty-bert4rec": (353_962, 40_226, 54_542),
+    "douban": (136_891, 2_999, 3_000),
+    "filmtrust": (35_497 - 3, 1_508, 2_071),  # 3 rows repeat a pair
+    "flixster": (26_173, 2_341, 2_956),
+    "foursquare": (98_258, 2_321, 5_596),
+    "games": (287_107, 31_013, 23_715),
+    "ml-100k": (100_000, 943, 1_682),
+    "ml-1m": (1_000_209, 6_040, 3_706),
+    "ml-1m-sequences": (999_611, 6_040, 3_416),
+    "ml-1m-wu-200": (299_200 + 338_787, 1_496, None),
+    "ml-1m-wu-all": (939_809 + 60_400, 6_040, 3_706),
+    "ml-1m-wu-oc50": (196_850, 3_937, 3_333),
+    "ml-latest-small": (100_004, 671, 9_066),
+    "s3rec-beauty": (198_502, 22_363, 12_101),
+    "yahoo-music": (5_335, 1_357, 1_363),
+}
+HDF5 = ("douban", "flixster", "yahoo-music")
+
+
+def real(name: str, shared_data: Path) -> cr.Dataset:
+    if name in HDF5:
+        pytest.importorskip("h5py")
+    return datasets.load(name, shared_data)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts(name: str, shared_data: Path) -> None:
+    data = real(name, shared_data)
+    rows, users, items = COUNTS[name]
+    assert len(data) == rows
+    assert np.unique(data.user).size == users
+    assert items is None or np.unique(data.item).size == items
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test"),
+    [
+        ("douban", 123_202, 13_689),
+        ("flixster", 23_556, 2_617),
+        ("foursquare", 69_159, 29_099),
+        ("ml-100k", 80_000, 20_000),
+        ("ml-1m-wu-200", 299_200, 338_787),
+        ("ml-1m-wu-all", 939_809, 60_400),
+        ("yahoo-music", 4_802, 533),
+    ],
+)
+def test_split_sizes(name: str, train: int, test: int, shared_data: Path) -> None:
+    if name in HDF5:
+        pytest.importorskip("h5py")
+    split = datasets.load_split(name, shared_data)
+    assert (len(split.train), len(split.valid), len(split.test)) == (train, 0, test)
+    pairs = [part.user.astype(np.int64) * len(part.items) + part.item for part in (split.train, split.test)]
+    assert np.intersect1d(*pairs).size == 0
+    if name == "ml-1m-wu-200":
+        assert (np.bincount(split.train.user) == 200).all()
+    if name == "ml-1m-wu-all":
+        assert (np.bincount(split.test.user) == 10).all()
+
+
+def test_ml_1m_ratings_times_and_labels(shared_data: Path) -> None:
+    data = datasets.open_any(shared_data / "ml-1m" / "ml-1m.zip")
+    assert np.bincount(data.value.astype(int)).tolist() == [0, 56_174, 107_557, 261_197, 348_971, 226_310]
+    assert data.time is not None
+    assert (data.time.min(), data.time.max()) == (956703932, 1046454590)
+    titles = dict(zip(data.items.ids.tolist(), data.item_labels["title"].tolist(), strict=True))
+    assert titles[1] == "Toy Story (1995)"
+    assert titles[1721] == "Titanic (1997)"
+    assert any("é" in title for title in titles.values())
+    assert all(titles.values())
+    assert np.unique(data.user_labels["age"]).tolist() == [1, 18, 25, 35, 45, 50, 56]
+    assert np.unique(data.user_labels["gender"]).tolist() == ["F", "M"]
+
+
+def test_wu_all_is_the_ml_1m_ratings(shared_data: Path) -> None:
+    whole, parts = datasets.load("ml-1m", shared_data), datasets.load("ml-1m-wu-all", shared_data)
+    np.testing.assert_array_equal(whole.csr().index, parts.csr().index)
+    np.testing.assert_array_equal(whole.csr().value, parts.csr().value)
+
+
+def test_ml_100k_labels(shared_data: Path) -> None:
+    data = datasets.load("ml-100k", shared_data)
+    assert np.bincount(data.value.astype(int)).tolist() == [0, 6_110, 11_370, 27_145, 34_174, 21_201]
+    assert data.item_labels["genres"][0] == "Animation|Children's|Comedy"
+    assert all(data.item_labels["title"])
+    assert data.user_labels["age"].min() > 0
+
+
+def test_ciao(shared_data: Path) -> None:
+    data = datasets.load("ciao", shared_data)
+    # 34 of 284,086 rows hold no rating; what is left of 282,650 distinct pairs has one row each.
+    from scipy.io import loadmat
+
+    raw = loadmat(shared_data / "ciao" / "rating.mat")["rating"]
+    assert (raw[:, 3] == 0).sum() == 34
+    assert len(data) == len(np.unique(raw[raw[:, 3] > 0, :2], axis=0))
+    assert (len(data.users), len(data.items)) == (7_375, 105_114)
+    assert data.time is not None
+    assert (data.time.min(), data.time.max()) == (959670000, 1302591600)
+    assert data.user_graph is not None
+    assert data.user_graph.value.size == 111_781
+    assert data.value.min() == 1
+
+
+def test_filmtrust_graph(shared_data: Path) -> None:
+    data = datasets.load("filmtrust", shared_data)
+    graph = data.user_graph
+    assert graph is not None
+    assert graph.value.size == 1_853
+    assert np.count_nonzero(np.diff(graph.indptr)) == 609  # trusters
+    assert np.unique(graph.index).size == 732  # trusted
+    assert len(data.users) > 1_508  # some only trust
+
+
+@pytest.mark.parametrize(
+    ("name", "users", "items"), [("douban", 2_690, None), ("flixster", 59_354, 50_918), ("yahoo-music", None, 56_890)]
+)
+def test_monti_graphs(name: str, users: int | None, items: int | None, shared_data: Path) -> None:
+    data = real(name, shared_data)
+    assert (len(data.users), len(data.items)) == (3_000, 3_000)
+    assert (None if data.user_graph is None else data.user_graph.value.size) == users
+    assert (None if data.item_graph is None else data.item_graph.value.size) == items
+
+
+def test_douban_friends_share_more_items_than_strangers(shared_data: Path) -> None:
+    """The graph is about the rows of the matrix and not, transposed, about its columns."""
+    data = real("douban", shared_data)
+    assert data.user_graph is not None
+    seen = (data.csr().scipy() != 0).astype(np.float32)
+    one, two = data.user_graph.scipy().tocoo().coords
+    shuffled = np.random.default_rng(0).permutation(3_000)
+    friends = seen[one].multiply(seen[two]).sum()
+    strangers = seen[shuffled[one]].multiply(seen[shuffled[two]]).sum()
+    assert friends > 2 * strangers
+
+
+def test_foursquare_places(shared_data: Path) -> None:
+    data = datasets.load("foursquare", shared_data)
+    assert np.isfinite(data.item_labels["latitude"]).all()
+    assert 103 < data.item_labels["longitude"].min() < data.item_labels["longitude"].max() < 105

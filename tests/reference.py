@@ -103,3 +103,72 @@ def pair_counts(scores, value):
     comparable = [(p, q) for p, q in pairs if value[p] != value[q]]
     wrong = sum((scores[p] - scores[q]) * (value[p] - value[q]) < 0 for p, q in comparable)
     return wrong, sum(scores[p] == scores[q] for p, q in comparable), len(comparable), len(pairs)
+
+
+# ---- item-kNN, EASE, ALS, top-k ----------------------------------------------------------------------------------
+
+
+def similarities(X, kind, shrink):
+    """Shrunk similarities of the columns of a dense X, pair by pair; 0 with itself."""
+    n = X.shape[1]
+    out = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            dot, a, b = X[:, i] @ X[:, j], X[:, i] @ X[:, i], X[:, j] @ X[:, j]
+            if i == j or dot <= 0:
+                continue
+            scale = {"cosine": np.sqrt(a * b), "jaccard": a + b - dot, "conditional": a}[kind]
+            out[i, j] = dot / (scale + shrink)
+    return out
+
+
+def top_neighbors(similarity, k):
+    """Each row with only its k largest positive entries, equal ones by rising column."""
+    out = np.zeros_like(similarity)
+    for i, row in enumerate(similarity):
+        for j in sorted(range(len(row)), key=lambda j: (-row[j], j))[:k]:
+            out[i, j] = row[j]
+    return out
+
+
+def ease_weights(X, reg):
+    """Column by column: ridge regression of an item on all the others (Steck 2019 solves them all at once)."""
+    n = X.shape[1]
+    B = np.zeros((n, n))
+    for j in range(n):
+        others = [i for i in range(n) if i != j]
+        A = X[:, others].T @ X[:, others] + reg * np.eye(n - 1)
+        B[others, j] = np.linalg.solve(A, X[:, others].T @ X[:, j])
+    return B
+
+
+def als_row(targets, vectors, reg, reg_bias):
+    """The (vector, bias) that minimises the squared errors plus regularisation, by a dense direct solve."""
+    d = vectors.shape[1]
+    design = np.hstack([vectors.astype(np.float64), np.ones((len(vectors), 1))])
+    penalty = np.diag([float(reg)] * d + [float(reg_bias)])
+    x = np.linalg.solve(design.T @ design + penalty, design.T @ targets)
+    return x[:d], x[d]
+
+
+def als_objective(model, data):
+    """The whole objective, rating by rating."""
+    total = 0.0
+    for u, i, value in zip(data.user, data.item, data.value, strict=True):
+        inner = model.user_factors_[u].astype(np.float64) @ model.item_factors_[i]
+        total += (value - model.mean_ - model.user_bias_[u] - model.item_bias_[i] - inner) ** 2
+    for codes, vectors, bias in (
+        (data.user, model.user_factors_, model.user_bias_),
+        (data.item, model.item_factors_, model.item_bias_),
+    ):
+        counts = np.bincount(codes, minlength=len(vectors)).astype(float)
+        held = model.reg * np.where(counts > 0, counts**model.reg_power, 0)
+        total += (held * (vectors.astype(np.float64) ** 2).sum(1)).sum()
+        total += model.reg_bias * (bias.astype(np.float64) ** 2).sum()
+    return total
+
+
+def top_k(row, k):
+    """Positions of the k largest entries, equal ones by rising position; neither NaN nor -inf."""
+    real = [j for j in range(len(row)) if row[j] > -np.inf]
+    return sorted(real, key=lambda j: (-row[j], j))[:k]

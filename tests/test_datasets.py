@@ -179,6 +179,13 @@ def test_open_any_tells_the_two_sequence_forms_apart(root: Path) -> None:
     assert (len(data), len(data.users)) == (4, 2)
 
 
+def test_open_any_half_of_a_split_is_that_half(root: Path) -> None:
+    put(root / "ml1m" / "training.ratings", "1 10 5\n1 20 4\n")
+    half = put(root / "ml1m" / "test.ratings", "1 30 3\n")
+    assert len(datasets.open_any(half)) == 1
+    assert len(datasets.open_any(half.parent)) == 3
+
+
 def test_open_any_options_are_never_ignored(root: Path) -> None:
     archive = put_zip(root / "ml-1m.zip", ratings=RATINGS_DAT + RATINGS_DAT)
     with pytest.raises(CorankError, match="user= is for CSV and Parquet files"):

@@ -1,7 +1,7 @@
 """How a picture is made: one pair of axes, quiet lines, few ticks, names beside what they name; the result is SVG text.
 
-Text stays text, two runs give the same bytes, and nothing global is touched. Neutral colours are written as CSS variables
-with a fallback, so that the page around a picture may darken it.
+Text stays text, two runs give the same bytes, and nothing global is touched. Neutral colours are written as CSS
+variables with a fallback, so that the page around a picture may darken it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def ticks(ax: Any, axis: str, n: int, form: Callable[[float], str] | None = None
 
 def percent(ax: Any, axis: str) -> None:
     """Ticks in percent."""
-    ticks(ax, axis, 5, lambda value: f"{100 * value:.4g} %")
+    ticks(ax, axis, 5, lambda value: f"{100 * value:.4g}%")
 
 
 def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
@@ -137,7 +137,7 @@ def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
 
 
 def end_labels(ax: Any, x: float, ends: Mapping[str, float], looks: Mapping[str, Style]) -> None:
-    """Name each curve at its right end, once the limits of the y axis stand; names that would overlap are pushed apart."""
+    """Name each curve at its right end, once the y limits stand; names that would overlap are pushed apart."""
     low, high = ax.get_ylim()
     room = (high - low) * 0.07  # a line of text, in units of the axis
     order = sorted((label for label in ends if np.isfinite(ends[label])), key=lambda label: ends[label])
@@ -175,7 +175,7 @@ def point_labels(ax: Any, points: Mapping[str, tuple[float, float]], looks: Mapp
     for label, (x, y) in dots.items():
         text = short(label, 18)
         width = 5.2 * len(text)
-        choices = []
+        choices: list[tuple[float, int, tuple[float, float], Box]] = []
         for side, dy in _BESIDE:
             dx = (side - 1) / 2 * width + 8 * side
             box = (x + dx, y + dy - 4.5, x + dx + width, y + dy + 4.5)

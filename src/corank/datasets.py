@@ -144,7 +144,9 @@ def _recognise(path: Path) -> list[Info]:
     """The known datasets that a folder, an archive, or the folder of a file looks like; those with its name first."""
     if path.is_file() and path.suffix != ".zip":
         plain = path.name.removesuffix(".gz")
-        entries = [e for e in CATALOGUE.values() if plain in e.files and _holding(e, path.parent)]
+        # The file must stand for its set: one half of a published split is a table like any other.
+        whole = [e for e in CATALOGUE.values() if e.read is not None or len(e.files) == 1]
+        entries = [e for e in whole if plain in e.files[0].split(" or ") and _holding(e, path.parent)]
         folder = path.parent
     else:
         entries = [e for e in CATALOGUE.values() if _holding(e, path)]

@@ -48,8 +48,8 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     yield Figure(
         f"{name} of each model",
         plots.intervals(marks, looks, name),
-        "The point is the mean over users, the bar its 95 % interval. Bars that overlap may still differ: the test in the table compares "
-        "the same users.",
+        "The point is the mean over users, the bar its 95% interval. Bars that overlap may still differ: the test in "
+        "the table compares user by user.",
     )
     compared = {b.label: (b.versus.better, b.versus.equal, b.versus.worse) for b in rows if b.versus is not None}
     best = next((b for b in board if b.best), board[0])
@@ -57,7 +57,8 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
         yield Figure(
             f"User by user against {short(best.label)}",
             plots.shares(compared, ("better", "equal", "worse"), (plots.ACCENT, FAINT, plots.WARM), "wins"),
-            f"Share of users for whom a model does better or worse than {best.label}. A model that loses on average may still serve some users best.",
+            f"Share of users for whom a model does better or worse than {best.label}. A model that loses on average "
+            "may still serve some users best.",
         )
     curves = [b for b in rows if not b.row.oracle][:MOST_CURVES]
     shown = [b for b in rows if b.row.oracle][:1] + curves
@@ -68,10 +69,11 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     contenders = {k: (max(x, 1e-4), y) for k, (x, y) in contenders.items() if np.isfinite(x)}
     ceiling = next(((b.label, b.row.report[first]) for b in rows if b.row.oracle), None)
     if contenders:
+        corner = "upper" if find_metric(first).higher_is_better else "lower"
         yield Figure(
             "Accuracy against training time",
             plots.scatter(contenders, looks, "cost", "time to fit", name, seconds=True, ceiling=ceiling),
-            f"Time of the final fit, on a logarithmic axis. Best is the {'upper' if find_metric(first).higher_is_better else 'lower'} left.",
+            f"Time of the final fit, on a logarithmic axis. The {corner} left corner is the best place.",
         )
     active = _by_activity(results.split, shown, first, looks)
     if active is not None:
@@ -91,21 +93,13 @@ def data_figures(split: Split, data: Dataset) -> Iterator[Figure]:
     yield Figure("Activity", plots.activity(by_user), "Users by the number of their rows, on a logarithmic axis.")
     if data.value.min() < data.value.max():
         yield Figure("Values", plots.ratings(data.value), "How the values of the rows are spread.")
-    if (
-        split.train.time is not None
-        and split.test.time is not None
-        and data.time is not None
-        and data.time.min() < data.time.max()
-    ):
-        yield Figure(
-            "Time",
-            plots.over_time(split.train.time, split.test.time),
-            "When the rows were made; the test rows are the ones to predict.",
-        )
+    past, future = split.train.time, split.test.time
+    if past is not None and future is not None and min(past.min(), future.min()) < max(past.max(), future.max()):
+        yield Figure("Time", plots.over_time(past, future), "When the rows were made; test rows are to be predicted.")
 
 
 def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
-    """Where each user's one test item stands, when there is one and its place can be told; else the spread of the metric."""
+    """Where the test item of each user stands, if there is one and its place can be told; else the metric's spread."""
     report = shown[0].row.report
     placed = next((m for m in report.metrics if m.name.partition("@")[0] in ("ndcg", "mrr") and m.k), None)
     if placed is not None and (report.rows == 1).all():
@@ -118,7 +112,7 @@ def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Fig
         return Figure(
             "Where the next item stands",
             plots.reach(found, looks, "users whose item is on it"),
-            "One item a user was held out. The curve tells for how many users it is on a recommendation list of that length.",
+            "One item a user was held out. The curve tells for how many users it is on a list of that length.",
         )
     if find_metric(first).scope == "all":
         return None
@@ -155,7 +149,7 @@ def _by_activity(split: Split, shown: Sequence[Line], first: str, looks: dict[st
     return Figure(
         "Newcomers and regulars",
         plots.by_group(names, means, looks, "rows known of the user", title(first)),
-        "Users in quarters by how much is known of them. A line that rises says that the model needs history.",
+        "Users in quarters, from those of whom little is known to those of whom most is known.",
     )
 
 
@@ -174,7 +168,7 @@ def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]
     if len(bars) > 2:
         yield Figure(
             "Popularity bias",
-            plots.shares(bars, ("top 1 % of the items", "next 9 %", "the rest"), _BIAS, "bias", gap=2),
+            plots.shares(bars, ("top 1% of the items", "next 9%", "the rest"), _BIAS, "bias", gap=2),
             "Who gets the places of the top 10 lists. Compare with the test rows, which are what users really chose.",
         )
     names = [m for m in results.metrics if m.partition("@")[0] in ("coverage", "novelty")]
@@ -183,17 +177,17 @@ def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]
         points = {b.label: (b.row.report[both["novelty"]], b.row.report[both["coverage"]]) for b in board}
         points = {label: xy for label, xy in points.items() if np.isfinite(xy).all()}
         if points:
+            novelty, coverage = title(both["novelty"]), title(both["coverage"])
             yield Figure(
                 "Novelty and coverage",
-                plots.scatter(
-                    points, looks, "novelty", f"{title(both['novelty'])} in bits", title(both["coverage"]), share=True
-                ),
-                "Right: recommends what fewer users know (a bit more = half as many). Up: shows more of the catalogue to somebody.",
+                plots.scatter(points, looks, "novelty", f"{novelty} in bits", coverage, share=True),
+                "To the right: items that fewer users know (one bit = half as many). Up: more of the catalogue is "
+                "shown to somebody.",
             )
 
 
 def _tiers(train: Dataset) -> NDArray[np.int8]:
-    """[items] 0 for the most popular 1 %, 1 for the next 9 %, 2 for the rest."""
+    """[items] 0 for the most popular 1%, 1 for the next 9%, 2 for the rest."""
     counts = np.bincount(train.item, minlength=len(train.items))
     place = np.empty(counts.size, np.int64)
     place[np.argsort(-counts, kind="stable")] = np.arange(counts.size)

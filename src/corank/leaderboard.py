@@ -1,7 +1,7 @@
-"""The leaderboard of an experiment: who is best, how sure that is, and by how much; as frame, text, dict and cells of a table.
+"""The leaderboard of an experiment: who is best, how sure that is, and by how much; as a frame, a text or a dict.
 
-Each row is compared with the best contender on the first metric, user by user. An oracle row is a ceiling, not a contender: it takes
-no part in the tests.
+Each row is compared with the best contender on the first metric, user by user. An oracle row is a ceiling, not a
+contender: it takes no part in the tests.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STARS_MEAN = "*** p < 0.001, ** p < 0.01, * p < 0.05"
 
 @dataclass(frozen=True)
 class Line:
-    """A row with its place among the others; `versus`, the comparison with the best, is None for the best and for oracles."""
+    """A row with its place among the others."""
 
     label: str  # unlike the row's own, never used twice
     row: Row
     best: bool
-    versus: Versus | None = None
+    versus: Versus | None = None  # the comparison with the best; None for the best itself and for oracles
 
     @property
     def p(self) -> float | None:
@@ -101,7 +101,7 @@ def duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "–"
     if seconds < 0.0995:
-        return f"{1000 * seconds:.0f} ms"
+        return f"{1000 * seconds:.0f} ms" if seconds >= 0.0005 else "< 1 ms"
     if seconds < 600:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -118,44 +118,43 @@ def setting(row: Row) -> str:
 def verdict(results: Results) -> str:
     """What was found, in plain sentences."""
     first, best = results.metrics[0], results.best
-    name, mean = title(first), best.report[first]
-    higher = find_metric(first).higher_is_better
-    users = best.report.users.size
-    says = [
-        f"{best.label} ranks best for these {users:,} users: {name} {figure(mean)} {bracket(best.report.interval[first])}".strip()
-        + "."
-    ]
+    report = best.report
+    mean = f"{title(first)} {figure(report[first])} {bracket(report.interval[first])}".strip()
+    says = [f"{best.label} ranks best for these {report.users.size:,} users: {mean}."]
     rivals = [line for line in results.lines if not line.best and not line.row.oracle]
     if rivals:
         second = rivals[0]
         score = f"{second.label} ({figure(second.row.report[first])})"
-        if second.p is None or math.isnan(second.p):
+        if second.p is None:
             says.append(f"The runner-up is {score}.")
         elif second.p < 0.05:
             says.append(f"The difference to the runner-up {score} is significant, p {_equals(second.p)}.")
         else:
-            equal = next((i for i, line in enumerate(rivals) if line.p is not None and line.p < 0.05), len(rivals))
-            more = (
-                f", nor to the {equal - 1} after it" if equal > 2 else ", nor to the one after it" if equal == 2 else ""
-            )
+            level = next((i for i, line in enumerate(rivals) if line.p is not None and line.p < 0.05), len(rivals))
+            after = {1: "", 2: ", nor is that to the next one"}.get(level, f", nor are those to the next {level - 1}")
             says.append(
-                f"The difference to the runner-up {score} is not significant, p {_equals(second.p)}{more}: "
+                f"The difference to the runner-up {score} is not significant, p {_equals(second.p)}{after}: "
                 "these users do not tell them apart."
             )
-    else:
+    elif not best.oracle:
         says.append("No other row was finished, so there is nothing to compare it with.")
     ceiling = next((row for row in results.rows if row.oracle and row is not best), None)
     if ceiling is not None:
-        top = ceiling.report[first]
-        reached = f"{mean / top:.0%} of" if higher and top > 0 else f"{figure(mean)} against"
-        says.append(
-            f"It reaches {reached} what is possible: {ceiling.label}, which knows the truth behind the data, has {figure(top)}."
-        )
+        says.append(_reached(report[first], ceiling.report[first], ceiling.label, find_metric(first).higher_is_better))
     return " ".join(says)
 
 
+def _reached(mean: float, top: float, label: str, higher: bool) -> str:
+    knows = f"{label}, which knows the truth behind the data, has {figure(top)}"
+    if not higher:
+        return f"The best possible is about that of {knows}."
+    if not 0 < mean < top:
+        return f"It is level with the best possible: {knows}."
+    return f"It reaches {mean / top:.0%} of what is possible: {knows}."
+
+
 def frame(results: Results) -> pl.DataFrame:
-    """One row a model: label, model, oracle, each metric with `_low` and `_high`, what compares with the best, seconds, params."""
+    """One row a model: label, each metric with `_low` and `_high`, what compares with the best, seconds, params."""
     import polars as pl
 
     rows = []

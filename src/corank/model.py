@@ -20,7 +20,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import CSR, Array, Dataset, Vocab
+from .columns import id_array
+from .data import CSR, Array, Dataset
 from .errors import CorankError, NotFitted, suggest
 from .params import check, param
 from .ranking import Ranking, blocks, top_k
@@ -246,7 +247,7 @@ class Model:
             codes = self.items_.require(histories.items.ids.tolist(), "item") if len(histories.items) else np.zeros(0)
             rows = histories.sequences()
             return histories.users.ids, CSR(rows.indptr, codes.astype(np.int32)[rows.index], rows.value, len(self.items_))
-        names = np.array(list(histories) if isinstance(histories, Mapping) else range(len(histories)), dtype=object)
+        names = id_array(list(histories) if isinstance(histories, Mapping) else np.arange(len(histories)), "history")
         lists: list[list[Hashable]] = []
         values: list[float] = []
         bare = getattr(self, "liked_", 1.0)  # what an item without a value is worth: a like, where values are ratings

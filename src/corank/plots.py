@@ -204,7 +204,7 @@ def shares(
             for value, colour in zip(row, colours, strict=True):
                 ax.barh(y, value, left=start, color=colour, height=0.68, ec=PAPER, lw=0.6)
                 if value >= 0.085:
-                    # Not the variables of the page: what stands on a bar keeps its colour in the dark, unless the bar moves.
+                    # The faint bar darkens with the page, so its text must lighten; the others keep theirs.
                     ink = "#ffffff" if is_dark(colour) else INK if colour == FAINT else "#111111"
                     ax.text(start + value / 2, y, f"{value:.0%}", ha="center", va="center", color=ink, fontsize=8)
                 start += value
@@ -254,13 +254,12 @@ def activity(counts: Array) -> str:
 
     def paint(ax: Any) -> None:
         some = counts[counts > 0]
-        top = max(int(some.max(initial=1)), 2)
-        edges = np.unique(np.geomspace(1, top + 1, 26).round()) - 0.5  # no whole number of rows is cut in two
+        low, high = (int(some.min()), int(some.max())) if some.size else (1, 1)
+        edges = np.unique(np.geomspace(low, high + 1, 26).round()) - 0.5  # no whole number of rows is cut in two
         ax.hist(some, bins=edges, color=ACCENT, alpha=0.85, ec=PAPER, lw=0.5)
         ax.set_xscale("log")
         middle = float(np.median(some)) if some.size else 1.0
         ax.axvline(middle, color=WARM, lw=1.3)
-        low, high = some.min(initial=1), some.max(initial=1)
         side, shift = ("left", 4) if middle**2 <= low * high else ("right", -4)
         ax.annotate(
             f"median {middle:g}",

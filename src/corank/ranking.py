@@ -89,4 +89,5 @@ def top_k(scores: Array, k: int, items: Array, best: Array) -> None:
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     best[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
     items[:, : order.shape[1]] = order
-    items[best == -np.inf] = -1
+    nothing = ~(best > -np.inf)  # NaN too, as in the kernel
+    items[nothing], best[nothing] = -1, -np.inf

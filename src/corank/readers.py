@@ -295,7 +295,7 @@ def _netflix_block(files: Files, block: bytes, movie: int | None) -> tuple[Array
             .then(pl.col("user").str.strip_suffix(":"))
             .cast(pl.Int32)
             .forward_fill()
-            
+            .fill_null(pl.lit(movie, pl.Int32))
         )
         last = frame["item"][-1]
         frame = frame.filter(~header).select(

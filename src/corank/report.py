@@ -31,7 +31,7 @@ PARTS = ("numpy", "scipy", "numba", "polars", "matplotlib")
 
 
 def write_html(results: Results, path: str | Path, *, command: str = "") -> None:
-    """Write the report as one self-contained file: no script, no request, pictures inside. command : what makes it again."""
+    """Write the report as one self-contained file: no script, no request. command : what makes it again."""
     from .figures import data_figures, everything, model_figures
 
     board = results.lines
@@ -107,7 +107,7 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
     cells = []
     for line in board:
         report = line.row.report
-        small = "oracle" if line.row.oracle else "" if report.model == line.label else report.model
+        small = "" if report.model == line.label else report.model
         row = [(line.label, small)]
         row += [(figure(report[m]), bracket(report.interval[m])) for m in results.metrics]
         row.append((chance(line.p), line.stars) if line.p is not None else ("best" if line.best else "–", ""))
@@ -122,17 +122,18 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
 def notes(results: Results, board: Sequence[Line]) -> list[str]:
     """What a reader of the table must know."""
     best, first = results.best, title(results.metrics[0])
-    up = [title(m) for m in results.metrics if find_metric(m).higher_is_better]
     down = [title(m) for m in results.metrics if not find_metric(m).higher_is_better]
-    better = [f"higher is better: {', '.join(up)}"] * bool(up) + [f"lower is better: {', '.join(down)}"] * bool(down)
+    lower = f" Lower is better: {', '.join(down)}." if down else ""
+    protocol = str(best.report.protocol)
     out = [
-        f"{best.report.protocol}; {best.report.split}.",
-        f"In brackets: 95 % bootstrap interval over the {best.report.users.size:,} users. {'; '.join(better).capitalize()}.",
+        f"{protocol[:1].upper()}{protocol[1:]}; {best.report.split}.",
+        f"In brackets: 95% bootstrap interval over the {best.report.users.size:,} users.{lower}",
     ]
     if any(line.p is not None for line in board):
         out.append(
-            f"p: paired randomisation test of {first} against {best.label}, Holm-corrected ({STARS_MEAN}). Effect: mean difference "
-            "over its standard deviation. Users better / worse: shares for whom the row beats, or is beaten by, the best."
+            f"p: paired randomisation test of {first} against {best.label}, Holm-corrected ({STARS_MEAN}). "
+            "Effect: mean difference over its standard deviation, below 0 = worse than the best. "
+            "Users better / worse: for whom the row beats, or is beaten by, the best."
         )
     if any(line.row.oracle for line in board):
         out.append("The oracle knows the truth behind the synthetic data: it is the ceiling, not a contender.")
@@ -145,10 +146,10 @@ def portrait(facts: Description) -> list[tuple[str, str]]:
         ("Rows", f"{facts.rows:,}"),
         ("Users", f"{facts.users:,}"),
         ("Items", f"{facts.items:,}"),
-        ("Density", f"{100 * facts.density:.3g} %"),
+        ("Density", f"{100 * facts.density:.3g}%"),
         ("Rows a user", f"{facts.user_rows.median:g} median, {facts.user_rows.min:g} to {facts.user_rows.max:,g}"),
         ("Rows an item", f"{facts.item_rows.median:g} median, {facts.item_rows.min:g} to {facts.item_rows.max:,g}"),
-        ("Top items", f"1 % hold {facts.top1_share:.0%} of the rows, 10 % hold {facts.top10_share:.0%}"),
+        ("Top items", f"1% hold {facts.top1_share:.0%} of the rows, 10% hold {facts.top10_share:.0%}"),
     ]
     if facts.value.min < facts.value.max:
         out.append(("Values", f"{facts.value.min:g} to {facts.value.max:g}, mean {facts.value.mean:.3g}"))
@@ -162,20 +163,16 @@ def method(results: Results, command: str) -> list[tuple[str, str]]:
     """Everything that must be known to get the same numbers again."""
     split, report = results.split, results.best.report
     seeds = sorted({str(row.report.params["seed"]) for row in results.rows if "seed" in row.report.params})
+    parts = f"{len(split.train):,} training rows, {len(split.valid):,} validation, {len(split.test):,} test"
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     held = "" if split.history is None else f", {len(split.history):,} known of held-out users"
     out = [
         ("Protocol", str(report.protocol)),
-        (
-            "Split",
-            f"{split.name}: {len(split.train):,} training rows, {len(split.valid):,} validation, {len(split.test):,} test{held}",
-        ),
+        ("Split", f"{split.name}: {parts}{held}"),
         ("Task", f"{report.part} rows of {report.users.size:,} users, fingerprint {report.fingerprint}"),
         ("Seed", ", ".join(seeds) or "none"),
         ("Time", f"{duration(results.seconds)} in all, on {os.cpu_count()} processors"),
-        (
-            "Versions",
-            f"corank {__version__}, Python {platform.python_version()}, {', '.join(_versions())}; {platform.system()} {platform.machine()}",
-        ),
+        ("Versions", f"corank {__version__}, {', '.join(_versions())}; {machine}"),
         ("Written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
     ]
     return out + [("Command", _plain(command))] * bool(command)
@@ -297,8 +294,8 @@ _STYLE = """
 @media print { :root { color-scheme: light; --ink: #000; --muted: #444; --line: #ccc; --card: #fff; --page: #fff;
   --accent: #0072b2; --soft: #f2f6f9 } }
 * { box-sizing: border-box }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto,
-  "Helvetica Neue", Arial, sans-serif }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
 main { max-width: 1120px; margin: 0 auto; padding: 28px 20px 48px }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0; overflow-wrap: anywhere }
 header p { margin: 4px 0 0; color: var(--muted) }
@@ -308,11 +305,12 @@ h3 { font-size: 1rem; margin: 0 0 8px }
   border-radius: 6px; font-size: 1.1rem; overflow-wrap: anywhere }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums }
-th, td { padding: 8px 12px; text-align: right; white-space: nowrap; vertical-align: top; border-top: 1px solid var(--line) }
-thead th { border-top: 0; color: var(--muted); font-weight: 500; vertical-align: bottom }
+th, td { padding: 8px 10px; text-align: right; white-space: nowrap; vertical-align: top;
+  border-top: 1px solid var(--line) }
+thead th { border-top: 0; color: var(--muted); font-weight: 500; vertical-align: bottom; white-space: normal }
 tbody th { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); max-width: 14rem;
   overflow: hidden; text-overflow: ellipsis }
-small { display: block; color: var(--muted); font-weight: 400; font-size: .78rem }
+small { display: block; color: var(--muted); font-weight: 400; font-size: .74rem }
 .best td, .best th { background: var(--soft) }
 .oracle td, .oracle th { color: var(--muted); font-style: italic; border-bottom: 2px solid var(--line) }
 .notes { margin: 12px 0 0; padding-left: 20px; color: var(--muted); font-size: .88rem; overflow-wrap: anywhere }
@@ -321,6 +319,7 @@ summary { cursor: pointer; color: var(--accent) }
 dt { color: var(--muted); font-size: .82rem }
 dd { margin: 0 0 8px; overflow-wrap: anywhere }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 16px }
+@media (min-width: 870px) { .grid > :last-child:nth-child(odd) { grid-column: 1 / -1 } }
 figure { margin: 0; padding: 16px; background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   display: flex; flex-direction: column; break-inside: avoid }
 figure svg { display: block; width: 100%; height: auto; max-width: 560px; margin: 0 auto }

@@ -74,18 +74,11 @@ def save(model: Model, path: str | Path) -> None:
 
 def load(path: str | Path) -> Model:
     """Read a model that `Model.save` wrote; anything else is refused with a `ModelFileError`."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     from .model import find
     from .params import check
 
     path = Path(path)
-    meta = read_meta(path)
-    try:
-        arrays = load_file(path)
-    except (SafetensorError, OSError, ValueError, KeyError) as why:
-        raise ModelFileError(f"{path} is damaged ({why}): save the model again") from None
+    meta, arrays = _read(path)
     try:
         model = find(meta["model"])(**meta["params"])
     except (CorankError, TypeError, KeyError) as why:
@@ -94,12 +87,42 @@ def load(path: str | Path) -> Model:
         check(model)
         for name, value in _unpack(arrays, meta["state"]).items():
             if not name.endswith("_") or name.startswith("_"):
-                raise ModelFileError(f"{path} holds {name!r}, which no model learns: it was not written by corank")
+                raise ValueError(f"{name!r} is nothing that a model learns")
             setattr(model, name, value)
         _consistent(model)
+        # What only the model itself can know, such as two tables of one width, shows when it answers once.
+        if model._score(np.zeros(1, np.int32)).shape != (1, len(model.items_)):
+            raise ValueError("it does not score its own items")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as why:
         raise ModelFileError(f"{path} is not a whole corank model ({why}): save the model again") from None
     return model
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Metadata and arrays of one file, even while a new model is being renamed over it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    while True:
+        before = _identity(path)
+        try:
+            meta, arrays = read_meta(path), load_file(path)
+        except (SafetensorError, OSError, ValueError, KeyError) as why:
+            if _identity(path) != before:
+                continue
+            if isinstance(why, ModelFileError):
+                raise
+            raise ModelFileError(f"{path} is damaged ({why}): save the model again") from None
+        if _identity(path) == before:
+            return meta, arrays
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    try:
+        now = path.stat()
+    except OSError:
+        return ()
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def read_meta(path: Path) -> dict[str, Any]:
@@ -183,6 +206,8 @@ def _consistent(model: Model) -> None:
     """Indices within bounds and tables of the right height: kernels trust their input, a file must not be trusted."""
     state = model._learned()
     sizes = {"user": len(state["users_"]), "item": len(state["items_"])}
+    if "seen_indptr_" not in state or "titles_" not in state:
+        raise ValueError("parts are missing")
     for name, value in state.items():
         side = name.partition("_")[0]
         if isinstance(value, np.ndarray) and side in sizes and len(value) != sizes[side]:

@@ -23,7 +23,7 @@ from .layout import Columns, Layout
 if TYPE_CHECKING:
     import polars as pl
 
-log = logging.getLogger("corank")
+log = logging.getLogger("corank.tables")
 
 
 def read_csv(

@@ -109,7 +109,7 @@ def tune(
         storage=_storage(storage, model.name()),
         load_if_exists=True,
         direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True, warn_independent_sampling=False),
+        sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
     )
     if not study.trials:  # the defaults take part: a search never ends below them

@@ -18,7 +18,9 @@ def data():
     return cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size))
 
 
-@pytest.mark.parametrize("options", [{}, {"alpha": 2.0, "rho": 1.0}, {"reg_power": 0.0, "reg": 0.5}, {"solver": "exact"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": 2.0, "rho": 1.0}, {"reg_power": 0.0, "reg": 0.5}, {"solver": "exact"}]
+)
 def test_objective_is_the_double_sum(data, options):
     model = cr.WMF(dim=5, epochs=3, **options).fit(data)
     assert model.history_[-1]["objective"] == pytest.approx(wmf_objective(model, data), rel=1e-4)
@@ -33,7 +35,10 @@ def test_objective_falls(data, solver):
 
 
 def test_solvers_agree(data):
-    ends = [cr.WMF(dim=4, epochs=60, solver=s, block=2).fit(data).history_[-1]["objective"] for s in ("cg", "exact", "blocks")]
+    ends = [
+        cr.WMF(dim=4, epochs=60, solver=s, block=2).fit(data).history_[-1]["objective"]
+        for s in ("cg", "exact", "blocks")
+    ]
     assert max(ends) < min(ends) * 1.01
 
 

@@ -9,23 +9,25 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 
+NOTICES = ("corank.kernels", "corank.tables", "corank.datasets")  # what a person should see: how a file was read, compiling
+
+
+class _Lines(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"corank: {record.getMessage()}")
+
+
 def show_log() -> None:
-    """Send the library's notices to standard error, a line each."""
+    """Send the library's warnings, and the notices a person should see, to standard error, a line each."""
     logger = logging.getLogger("corank")
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("corank: %(message)s"))
-        handler.setLevel(logging.WARNING)
-        logger.addHandler(handler)
-        logging.getLogger("corank.kernels").addHandler(_notice())
-
-
-def _notice() -> logging.Handler:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("corank: %(message)s"))
-    logging.getLogger("corank.kernels").setLevel(logging.INFO)
-    logging.getLogger("corank.kernels").propagate = False
-    return handler
+    if logger.handlers:
+        return
+    for name, level in (("corank", logging.WARNING), *((name, logging.INFO) for name in NOTICES)):
+        handler = _Lines(level)
+        part = logging.getLogger(name)
+        part.addHandler(handler)
+        part.setLevel(level)
+        part.propagate = name == "corank"
 
 
 def compiled() -> None:

@@ -1,0 +1,40 @@
+"""What the contract tests share: every model of the folder, and data whose right answer is known."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import corank as cr
+from board import board_for
+
+
+def pytest_generate_tests(metafunc):
+    """A test that asks for `cls` runs once for each file in `models/`: a new model is covered by being there."""
+    if "cls" in metafunc.fixturenames:
+        names = cr.available()
+        metafunc.parametrize("cls", [cr.find(name) for name in names], ids=names, scope="session")
+
+
+@functools.cache
+def fitted(cls: type[cr.Model]) -> cr.Model:
+    return cls().fit(board_for(cls.predicts_ratings))
+
+
+@pytest.fixture
+def board(cls) -> cr.Dataset:
+    return board_for(cls.predicts_ratings)
+
+
+@pytest.fixture
+def model(cls) -> cr.Model:
+    """The model after a fit with its defaults on the board; shared, so a test must not change it."""
+    return fitted(cls)
+
+
+@pytest.fixture(autouse=True)
+def same_threads():
+    """A test may set the number of threads; the next one starts from the default."""
+    yield
+    cr.set_threads(None)

@@ -1,4 +1,6 @@
-"""Full-ranking evaluation of all users: ranks of the held-out items among the whole catalogue, bootstrap intervals included."""
+"""Full-ranking evaluation of all users: ranks of the held-out items among the whole catalogue, bootstrap intervals
+included.
+"""
 
 from __future__ import annotations
 

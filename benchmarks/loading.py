@@ -25,7 +25,10 @@ def run() -> Table:
                 "timestamp": data.time,
             }
         )
-        for kind, table in (("ints", frame), ("strings", frame.with_columns(pl.format("u{}", "userId").alias("userId")))):
+        for kind, table in (
+            ("ints", frame),
+            ("strings", frame.with_columns(pl.format("u{}", "userId").alias("userId"))),
+        ):
             table.write_csv(path)
             work = {rule: lambda rule=rule: cr.read_csv(path, duplicates=rule) for rule in ("keep", "last")}
             for rule, seconds in best_of(work, 2).items():

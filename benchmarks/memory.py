@@ -1,4 +1,6 @@
-"""Peak memory of a fit against what it must hold: both orientations of the matrix and the factors; and what a Dataset costs."""
+"""Peak memory of a fit against what it must hold: both orientations of the matrix and the factors; and what a Dataset
+costs.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,16 @@ def run() -> Table:
     for shape in ((20_000, 5_000, 2_000_000, 64), (50_000, 10_000, 8_000_000, 64), (138_000, 20_000, 20_000_000, 64)):
         got = in_process(CODE.format(shape=shape))
         name = f"{shape[0]:,} x {shape[1]:,}, {shape[2]:,} rows, dim {shape[3]}"
-        rows.append([name, f"{got['peak'] / 1e6:,.0f}", f"{got['must'] / 1e6:,.0f}", f"**{got['peak'] / got['must']:.2f}**", f"{got['data']:.2f}"])
+        rows.append(
+            [
+                name,
+                f"{got['peak'] / 1e6:,.0f}",
+                f"{got['must'] / 1e6:,.0f}",
+                f"**{got['peak'] / got['must']:.2f}**",
+                f"{got['data']:.2f}",
+            ]
+        )
     header = ["data", "peak of fit, MB", "both CSR + factors, MB", "ratio", "Dataset / its arrays"]
-    return Table("Memory of a WMF fit", header, rows, "Peak resident memory of the fit beyond what was there before it.")
+    return Table(
+        "Memory of a WMF fit", header, rows, "Peak resident memory of the fit beyond what was there before it."
+    )

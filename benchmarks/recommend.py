@@ -1,4 +1,6 @@
-"""Top-10 of all users with seen items filtered, against implicit's `recommend` at its best number of threads; same factors."""
+"""Top-10 of all users with seen items filtered, against implicit's `recommend` at its best number of threads; same
+factors.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,22 @@ def run() -> Table:
                 return model.recommend(k=10).items
 
         same = float(np.mean(ours(1) == theirs(1)))
-        work = {f"ours {t}": lambda t=t: ours(t) for t in (1, 2)} | {f"theirs {t}": lambda t=t: theirs(t) for t in (1, 2)}
+        work = {f"ours {t}": lambda t=t: ours(t) for t in (1, 2)} | {
+            f"theirs {t}": lambda t=t: theirs(t) for t in (1, 2)
+        }
         best = {k: everyone.size / s for k, s in best_of(work, 7).items()}
         cr.set_threads(None)
         peer_best = max(best["theirs 1"], best["theirs 2"])
         ratio = max(best["ours 1"], best["ours 2"]) / peer_best
         rows.append([name, str(dim), *(f"{v:,.0f}" for v in best.values()), f"**{ratio:.1f}**", f"{same:.1%}"])
-    header = ["data", "dim", "corank 1 thread", "corank 2", "implicit 1", "implicit 2", "ratio best / best", "same items"]
+    header = [
+        "data",
+        "dim",
+        "corank 1 thread",
+        "corank 2",
+        "implicit 1",
+        "implicit 2",
+        "ratio best / best",
+        "same items",
+    ]
     return Table("Top-10 of all users, users per second", header, rows, "Shortest of 7 runs in turns.")

@@ -1,4 +1,6 @@
-"""From prompt to prompt: `import corank` against `import numpy`, and `corank fit wmf` on 100,000 rows with warm and cold kernels."""
+"""From prompt to prompt: `import corank` against `import numpy`, and `corank fit wmf` on 100,000 rows with warm and
+cold kernels.
+"""
 
 from __future__ import annotations
 

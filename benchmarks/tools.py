@@ -74,4 +74,5 @@ def machine() -> str:
     with open("/proc/cpuinfo") as file:
         cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor())
     parts = [f"{name} {version(name)}" for name in ("corank", "numpy", "numba", "implicit")]
-    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}. Ratios above 1: corank is faster."
+    where = f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}"
+    return f"{where}. Ratios above 1: corank is faster."

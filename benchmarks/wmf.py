@@ -1,6 +1,7 @@
 """One epoch of weighted matrix factorisation against implicit's ALS: same objective, same steps, same threads.
 
-implicit's confidence is alpha * value on stored pairs and 1 elsewhere: alpha = 41 there is rho = 1, alpha = 40 here on rows of ones.
+implicit's confidence is alpha * value on stored pairs and 1 elsewhere: alpha = 41 there is rho = 1, alpha = 40 here on
+rows of ones.
 """
 
 from __future__ import annotations
@@ -28,10 +29,31 @@ def run() -> Table:
             for threads in (1, 2):
                 ours, theirs, mine, other = _measure(data, matrix, dim, threads, repeats)
                 rows.append(
-                    [name, str(dim), str(threads), f"{ours:.3f}", f"{theirs:.3f}", f"**{theirs / ours:.2f}**", f"{mine / other:.4f}"]
+                    [
+                        name,
+                        str(dim),
+                        str(threads),
+                        f"{ours:.3f}",
+                        f"{theirs:.3f}",
+                        f"**{theirs / ours:.2f}**",
+                        f"{mine / other:.4f}",
+                    ]
                 )
-    header = ["data", "dim", "threads", "corank s/epoch", "implicit s/epoch", "ratio", f"loss corank / implicit, {EPOCHS} epochs"]
-    return Table("WMF epoch (conjugate gradient, 3 steps)", header, rows, "Shortest epoch of all runs; loss ratio at most 1: ours is lower.")
+    header = [
+        "data",
+        "dim",
+        "threads",
+        "corank s/epoch",
+        "implicit s/epoch",
+        "ratio",
+        f"loss corank / implicit, {EPOCHS} epochs",
+    ]
+    return Table(
+        "WMF epoch (conjugate gradient, 3 steps)",
+        header,
+        rows,
+        "Shortest epoch of all runs; loss ratio at most 1: ours is lower.",
+    )
 
 
 def _measure(data: cr.Dataset, matrix: Any, dim: int, threads: int, repeats: int) -> tuple[float, float, float, float]:

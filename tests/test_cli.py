@@ -32,18 +32,25 @@ def folder(made, tmp_path_factory) -> Path:
     )
     frame.write_csv(here / "ratings.csv")
     pl.DataFrame({"movieId": ids, "title": [f"Film {i}" for i in ids]}).write_csv(here / "movies.csv")
-    assert main(["fit", "wmf", str(here / "ratings.csv"), "-o", str(here / "m.corank"), "--dim", "8", "--epochs", "4"]) == 0
+    assert (
+        main(["fit", "wmf", str(here / "ratings.csv"), "-o", str(here / "m.corank"), "--dim", "8", "--epochs", "4"])
+        == 0
+    )
     return here
 
 
 @pytest.fixture
 def run(folder, capsys, monkeypatch, tmp_path):
-    """Run a command line in an empty folder; returns (code, out, err). {r} and {m} stand for the ratings and the model."""
+    """Run a command line in an empty folder; returns (code, out, err). {r} and {m} stand for the ratings and the
+    model.
+    """
     monkeypatch.chdir(tmp_path)
 
     def call(line: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        words = [w.format(r=folder / "ratings.csv", m=folder / "m.corank", t=folder / "movies.csv") for w in line.split()]
+        words = [
+            w.format(r=folder / "ratings.csv", m=folder / "m.corank", t=folder / "movies.csv") for w in line.split()
+        ]
         code = main(words)
         out, err = capsys.readouterr()
         return code, out, err
@@ -177,7 +184,14 @@ def test_models_and_data(run):
 
 
 def test_help_and_version(run, capsys):
-    for words in (["--help"], ["fit", "--help"], ["fit", "wmf", "--help"], ["data", "fetch", "--help"], ["--version"], []):
+    for words in (
+        ["--help"],
+        ["fit", "--help"],
+        ["fit", "wmf", "--help"],
+        ["data", "fetch", "--help"],
+        ["--version"],
+        [],
+    ):
         with pytest.raises(SystemExit) as left:
             main(words)
         assert left.value.code == 0
@@ -268,7 +282,9 @@ def test_out_folder_that_is_a_file(run):
 def test_failed_save_keeps_the_old_model(folder, tmp_path, monkeypatch):
     target = tmp_path / "m.corank"
     target.write_bytes((folder / "m.corank").read_bytes())
-    monkeypatch.setattr(Path, "replace", lambda self, other: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, other: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(cr.CorankError, match="No space left"):
         cr.load(folder / "m.corank").save(target)
     monkeypatch.undo()

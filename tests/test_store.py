@@ -96,7 +96,16 @@ def test_a_pickle_is_not_a_model(tmp_path, monkeypatch, protocol):
 
 
 @pytest.mark.parametrize(
-    "junk", [b"", b"\0" * 7, b"\xff" * 100, b"hello", (10**9).to_bytes(8, "little"), b"\2\0\0\0\0\0\0\0{}", b"PK\3\4" + b"\0" * 50]
+    "junk",
+    [
+        b"",
+        b"\0" * 7,
+        b"\xff" * 100,
+        b"hello",
+        (10**9).to_bytes(8, "little"),
+        b"\2\0\0\0\0\0\0\0{}",
+        b"PK\3\4" + b"\0" * 50,
+    ],
 )
 def test_junk(tmp_path, junk):
     (tmp_path / "m.corank").write_bytes(junk)

@@ -1,6 +1,7 @@
 """corank: collaborative filtering and ranking.
 
-The public names are resolved when they are first used (PEP 562), so that `import corank` stays as light as `import numpy`.
+The public names are resolved when they are first used (PEP 562), so that `import corank` stays as light as `import
+numpy`.
 """
 
 from __future__ import annotations

@@ -15,9 +15,21 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from .leaderboard import plain
+
 WIDTH = 4.4  # inches: one column of the report, and a phone held upright
 INK, MUTED, FAINT, PAPER = "#1c2128", "#667080", "#d9dee4", "#fefefe"
-_VARIABLES = {INK: "--ink", MUTED: "--muted", FAINT: "--line", PAPER: "--card"}
+BLUE, SKY, VIOLET, BROWN = "#0072b2", "#3a9bd9", "#7d6bc4", "#8a5a2b"
+_VARIABLES = {
+    INK: "--ink",
+    MUTED: "--muted",
+    FAINT: "--line",
+    PAPER: "--card",
+    BLUE: "--blue",  # these four are too dark for text on a dark page
+    SKY: "--sky",
+    VIOLET: "--violet",
+    BROWN: "--brown",
+}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Where a name may stand beside its point, nearest first: (side, dy) with side -1 left, 0 centred, 1 right; in points.
 _BESIDE = (
@@ -38,7 +50,7 @@ class Style(NamedTuple):
 
 def short(label: str, width: int = 20) -> str:
     """A label that fits: control characters gone, cut with an ellipsis."""
-    text = "".join(c if c.isprintable() else " " for c in str(label)).strip() or "?"
+    text = plain(label).strip() or "?"
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -96,7 +108,8 @@ def _finish(svg: str, name: str, title: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'( id="| xlink:href="#|: url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r"(style=\"font: [^\"]*?px )'DejaVu Sans'[^;\"]*", lambda m: m[1] + _FONT, svg)
+    # The whole list of fonts, which older versions of matplotlib write as part of "font:".
+    svg = re.sub(r"'DejaVu Sans'[^;\"<]*(?=[;\"])", _FONT, svg)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(f": {colour}", f": var({variable}, {colour})")
     head, _, rest = svg.partition(">")

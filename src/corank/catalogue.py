@@ -163,7 +163,8 @@ def _wu(
         return Info(
             name, title, citation, MOVIELENS_TERMS, page, files, folders, sources, read=partial(readers.rated, *files)
         )
-    split = partial(readers.rated_split, *files, "," if files[0].endswith(".csv") else " ")
+    train, test = files
+    split = partial(readers.rated_split, train, test, "," if train.endswith(".csv") else " ")
     return Info(name, title, citation, MOVIELENS_TERMS, page, files, folders, sources, read_split=split)
 
 

@@ -1,6 +1,7 @@
 """An experiment: some models, one dataset, one split, one protocol; said in Python or in a few lines of TOML.
 
-Validation chooses hyper-parameters, the test part is touched once a row. Nothing here names a model: the rows are whatever is asked for.
+Validation chooses hyper-parameters, the test part is touched once a row. Nothing here names a model: the rows are
+whatever is asked for.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ class Experiment:
     """The question: which of these models ranks best for these users?"""
 
     data: Dataset | Split | str | Path
-    models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models; all when empty
+    models: Sequence[
+        str | Mapping[str, Any] | Model
+    ] = ()  # names, tables {name = ..., dim = ...} or models; all when empty
     split: str | Mapping[str, Any] = "auto"  # a name of SPLITS, or a table {name = ..., seed = ...}
     metrics: Sequence[str] = METRICS  # the first one decides
     protocol: str = "full"
@@ -103,7 +106,9 @@ class Experiment:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
-        """Read an experiment; `[[model]]` tables are the rows, a relative data file is looked for beside the TOML file."""
+        """Read an experiment; `[[model]]` tables are the rows, a relative data file is looked for beside the TOML
+        file.
+        """
         path = Path(path)
         table = read_toml(path)
         known = {f.name for f in dataclasses.fields(cls)} - {"models"} | {"model"}
@@ -149,7 +154,13 @@ class Experiment:
                 trials = 0
                 if self.tune and type(model).__module__.startswith(f"{__package__}.models."):
                     tuned = tune(
-                        model, split, metric=self.metrics[0], trials=self.tune, storage=storage, on_trial=heard, **options
+                        model,
+                        split,
+                        metric=self.metrics[0],
+                        trials=self.tune,
+                        storage=storage,
+                        on_trial=heard,
+                        **options,
                     )
                     model, trials = tuned.model(), tuned.trials
                 final = split.refit() if self.refit else split
@@ -169,11 +180,12 @@ class Experiment:
                 break
         if not done:
             raise CorankError("; ".join(f"{k}: {v}" for k, v in failed.items()) or "no row was finished")
-        from .metrics import metric
+        from .metrics import metrics_of
 
-        sign = -1 if metric(self.metrics[0]).higher_is_better else 1
-        done.sort(key=lambda row: sign * row.report[self.metrics[0]])
-        return Results(split, done, tuple(self.metrics), self.name, time.perf_counter() - start, failed)
+        metrics = metrics_of(self.metrics)
+        sign = -1 if metrics[0].higher_is_better else 1
+        done.sort(key=lambda row: sign * row.report[metrics[0].name])
+        return Results(split, done, tuple(m.name for m in metrics), self.name, time.perf_counter() - start, failed)
 
     def make_split(self) -> Split:
         """The parts this experiment learns and tests on."""

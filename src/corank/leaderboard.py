@@ -70,6 +70,11 @@ def lines(results: Results) -> list[Line]:
     return [Line(label, row, row is best, versus.get(label)) for label, row in named]
 
 
+def plain(text: object) -> str:
+    """One line that can be shown anywhere: control characters become blanks."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
 def title(name: str) -> str:
     """A metric as people write it: NDCG@10, Recall@10."""
     word, at, k = name.partition("@")
@@ -93,7 +98,7 @@ def chance(p: float | None) -> str:
     """A p-value as text."""
     if p is None or math.isnan(p):
         return ""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def duration(seconds: float) -> str:
@@ -120,7 +125,8 @@ def verdict(results: Results) -> str:
     first, best = results.metrics[0], results.best
     report = best.report
     mean = f"{title(first)} {figure(report[first])} {bracket(report.interval[first])}".strip()
-    says = [f"{best.label} ranks best for these {report.users.size:,} users: {mean}."]
+    verb = "predicts" if "prediction" in find_metric(first).needs else "ranks"
+    says = [f"{best.label} {verb} best for these {report.users.size:,} users: {mean}."]
     rivals = [line for line in results.lines if not line.best and not line.row.oracle]
     if rivals:
         second = rivals[0]
@@ -198,7 +204,7 @@ def text(results: Results) -> str:
         report = line.row.report
         mark = "oracle" if line.row.oracle else "best" if line.best else f"{chance(line.p)} {line.stars}".strip()
         figures = [f"{figure(report[first])} {bracket(report.interval[first])}", *(figure(report[m]) for m in others)]
-        cells.append([line.label, *figures, mark, duration(report.fit_seconds)])
+        cells.append([plain(line.label), *figures, mark, duration(report.fit_seconds)])
     widths = [max(len(row[i]) for row in (heads, *cells)) for i in range(len(heads))]
     left = (0, 1, len(heads) - 2)
 
@@ -237,4 +243,4 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 
 
 def _equals(p: float) -> str:
-    return chance(p) if p < 0.001 else f"= {chance(p)}"
+    return "< 0.001" if p < 0.001 else f"= {chance(p)}"

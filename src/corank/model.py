@@ -1,7 +1,8 @@
 """The contract of every model.
 
-A model is a dataclass of hyper-parameters. `fit` learns; a subclass writes `_fit`, `_score` and `_score_histories`. What is learned is
-kept in attributes whose names end in `_`: arrays, vocabularies and plain JSON values, so that saving needs no code in any model.
+A model is a dataclass of hyper-parameters. `fit` learns; a subclass writes `_fit`, `_score` and `_score_histories`.
+What is learned is kept in attributes whose names end in `_`: arrays, vocabularies and plain JSON values, so that saving
+needs no code in any model.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Model:
     seed: int = param(0, "fixes every random draw", low=0)
 
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
-    order_matters: ClassVar[bool] = False  # scores depend on the order of a history, so evaluation passes the newest one
+    order_matters: ClassVar[bool] = (
+        False  # scores depend on the order of a history, so evaluation passes the newest one
+    )
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
@@ -105,7 +108,9 @@ class Model:
         raise NotImplementedError
 
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Similarity of a batch of items to all items: float32[b, items]; cosine of the item vectors where there are any."""
+        """Similarity of a batch of items to all items: float32[b, items]; cosine of the item vectors where there are
+        any.
+        """
         vectors = getattr(self, "item_factors_", None)
         if vectors is None:
             raise CorankError(f"{self.name()} has no notion of similar items: use item_knn, ease or wmf")
@@ -125,7 +130,8 @@ class Model:
         """The k best items of each user.
 
         users : ids (or one id) that fit saw; all of them when neither users nor histories are given.
-        histories : what unseen users did: a list of lists of item ids (or of {item: rating}), a {name: items} mapping or a Dataset.
+        histories : what unseen users did: a list of lists of item ids (or of {item: rating}), a {name: items} mapping
+        or a Dataset.
         items : candidates to choose from; all items when absent. Rows that run out of items are padded.
         """
         self._fitted()
@@ -246,7 +252,9 @@ class Model:
         if isinstance(histories, Dataset):
             codes = self.items_.require(histories.items.ids.tolist(), "item") if len(histories.items) else np.zeros(0)
             rows = histories.sequences()
-            return histories.users.ids, CSR(rows.indptr, codes.astype(np.int32)[rows.index], rows.value, len(self.items_))
+            return histories.users.ids, CSR(
+                rows.indptr, codes.astype(np.int32)[rows.index], rows.value, len(self.items_)
+            )
         names = id_array(list(histories) if isinstance(histories, Mapping) else np.arange(len(histories)), "history")
         lists: list[list[Hashable]] = []
         values: list[float] = []

@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .canvas import (
+    BLUE,
+    BROWN,
     FAINT,
     INK,
     MUTED,
     PAPER,
+    SKY,
+    VIOLET,
     Style,
     draw,
     end_labels,
@@ -25,9 +29,9 @@ from .canvas import (
 )
 from .data import Array
 
-ACCENT, WARM = "#0072b2", "#d55e00"
+ACCENT, WARM = "#0a74b4", "#d55e00"  # for areas: the same in light and dark
 # Okabe and Ito's colours, the light ones darkened until they can be read on white; shapes tell them apart once more.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c0629a", "#b58900", "#3a9bd9", "#7d6bc4", "#8a5a2b")
+_COLOURS = (BLUE, "#d55e00", "#009e73", "#c0629a", "#b58900", SKY, VIOLET, BROWN)
 _SHAPES = "os^DvPX*"
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import CorankError
-from .leaderboard import STARS_MEAN, Line, bracket, chance, duration, figure, setting, title, verdict
+from .leaderboard import STARS_MEAN, Line, bracket, chance, duration, figure, plain, setting, title, verdict
 from .metrics import metric as find_metric
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ def write_html(results: Results, path: str | Path, *, command: str = "") -> None
         _section("Leaderboard", _html_table(results, board), _notes(results, board)),
         _section("How good, for whom, at what cost", _figures(model_figures(results, board))),
         _section("The data", _facts(facts), _figures(data_figures(results.split, data))),
+        _section("Settings of the models", _definitions([(b.label, setting(b.row) or "none") for b in board])),
         _section("How this was measured", _definitions(method(results, command))),
     ]
-    name = escape(_plain(results.name))
+    name = escape(plain(results.name))
     write_text(path, _PAGE.format(title=f"{name} · corank", style=_STYLE, body="\n".join(body)))
 
 
@@ -73,7 +74,7 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "") -> 
         _md_table(("", ""), [(k, v) for k, v in method(results, command) if k != "Command"]),
     ]
     if command:
-        page.append(f"Made with\n\n    {_plain(command)}")
+        page.append(f"Made with\n\n    {plain(command)}")
     write_text(path, "\n\n".join(page) + "\n")
 
 
@@ -103,7 +104,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list[tuple[str, str]]]]:
     """Heads, and for each row its cells as (figure, small print)."""
-    heads = ["", *map(title, results.metrics), "p", "effect", "users better / worse", "fit"]
+    heads = ["", *map(title, results.metrics), "p", "effect", "better / worse", "fit"]
     cells = []
     for line in board:
         report = line.row.report
@@ -133,7 +134,7 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         out.append(
             f"p: paired randomisation test of {first} against {best.label}, Holm-corrected ({STARS_MEAN}). "
             "Effect: mean difference over its standard deviation, below 0 = worse than the best. "
-            "Users better / worse: for whom the row beats, or is beaten by, the best."
+            "Better / worse: users for whom the row beats, or is beaten by, the best."
         )
     if any(line.row.oracle for line in board):
         out.append("The oracle knows the truth behind the synthetic data: it is the ceiling, not a contender.")
@@ -175,7 +176,7 @@ def method(results: Results, command: str) -> list[tuple[str, str]]:
         ("Versions", f"corank {__version__}, {', '.join(_versions())}; {machine}"),
         ("Written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
     ]
-    return out + [("Command", _plain(command))] * bool(command)
+    return out + [("Command", plain(command))] * bool(command)
 
 
 def _versions() -> Iterable[str]:
@@ -186,16 +187,11 @@ def _versions() -> Iterable[str]:
             continue
 
 
-def _plain(text: object) -> str:
-    """One line that can be printed anywhere: control characters become blanks."""
-    return "".join(c if c.isprintable() else " " for c in str(text))
-
-
 # ---- Markdown --------------------------------------------------------------------------------------------------------
 
 
 def _md(text: object) -> str:
-    out = _plain(text).replace("&", "&amp;").replace("<", "&lt;")
+    out = plain(text).replace("&", "&amp;").replace("<", "&lt;")
     for sign in "\\`*_[]|#":
         out = out.replace(sign, "\\" + sign)
     return out
@@ -210,7 +206,7 @@ def _md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _text(text: object) -> str:
-    return escape(_plain(text))
+    return escape(plain(text))
 
 
 def _header(results: Results, facts: Description) -> str:
@@ -241,13 +237,7 @@ def _html_table(results: Results, board: Sequence[Line]) -> str:
         first, *others = (f"{_text(a)}<small>{_text(b)}</small>" if b else _text(a) for a, b in row)
         rest = "".join(f"<td>{cell}</td>" for cell in others)
         rows.append(f'<tr class="{kind}"><th scope="row" title="{_text(setting(line.row))}">{first}</th>{rest}</tr>')
-    settings = "".join(
-        f"<dt>{_text(b.label)}</dt><dd>{_text(setting(b.row)) or 'no hyper-parameters'}</dd>" for b in board
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f"<details><summary>Hyper-parameters</summary><dl>{settings}</dl></details>"
-    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def _figures(figures: Iterable[Figure]) -> str:
@@ -290,13 +280,15 @@ _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2128; --muted: #667080; --line: #d9dee4; --card: #fefefe; --page: #f4f6f8;
   --accent: #0072b2; --soft: #e8f1f8 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --muted: #9aa4b0; --line: #3a424c; --card: #1b2027;
-  --page: #12161b; --accent: #5db3e6; --soft: #1d2f3d } }
+  --page: #12161b; --accent: #5db3e6; --soft: #1d2f3d;
+  --blue: #4aa8e0; --sky: #9ad4ff; --violet: #ab9df0; --brown: #c08f5f } }
 @media print { :root { color-scheme: light; --ink: #000; --muted: #444; --line: #ccc; --card: #fff; --page: #fff;
-  --accent: #0072b2; --soft: #f2f6f9 } }
+  --accent: #0072b2; --soft: #f2f6f9;
+  --blue: #0072b2; --sky: #3a9bd9; --violet: #7d6bc4; --brown: #8a5a2b } }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
-main { max-width: 1120px; margin: 0 auto; padding: 28px 20px 48px }
+main { max-width: 1160px; margin: 0 auto; padding: 28px 20px 48px }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0; overflow-wrap: anywhere }
 header p { margin: 4px 0 0; color: var(--muted) }
 h2 { font-size: 1.25rem; margin: 40px 0 12px }
@@ -304,18 +296,16 @@ h3 { font-size: 1rem; margin: 0 0 8px }
 .verdict { margin: 20px 0 0; padding: 16px 20px; background: var(--soft); border-left: 4px solid var(--accent);
   border-radius: 6px; font-size: 1.1rem; overflow-wrap: anywhere }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums }
-th, td { padding: 8px 10px; text-align: right; white-space: nowrap; vertical-align: top;
+table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums }
+th, td { padding: 8px 9px; text-align: right; white-space: nowrap; vertical-align: top;
   border-top: 1px solid var(--line) }
 thead th { border-top: 0; color: var(--muted); font-weight: 500; vertical-align: bottom; white-space: normal }
 tbody th { text-align: left; font-weight: 600; position: sticky; left: 0; background: var(--card); max-width: 14rem;
   overflow: hidden; text-overflow: ellipsis }
-small { display: block; color: var(--muted); font-weight: 400; font-size: .74rem }
+small { display: block; color: var(--muted); font-weight: 400; font-size: .7rem; letter-spacing: -.01em }
 .best td, .best th { background: var(--soft) }
 .oracle td, .oracle th { color: var(--muted); font-style: italic; border-bottom: 2px solid var(--line) }
 .notes { margin: 12px 0 0; padding-left: 20px; color: var(--muted); font-size: .88rem; overflow-wrap: anywhere }
-details { margin: 12px 0 0; font-size: .9rem }
-summary { cursor: pointer; color: var(--accent) }
 dt { color: var(--muted); font-size: .82rem }
 dd { margin: 0 0 8px; overflow-wrap: anywhere }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 16px }
@@ -326,12 +316,12 @@ figure svg { display: block; width: 100%; height: auto; max-width: 560px; margin
 figcaption { margin-top: auto; padding-top: 10px; color: var(--muted); font-size: .85rem }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 4px 20px; margin: 0 0 16px }
 .facts dd { font-weight: 600 }
-.method { display: grid; grid-template-columns: max-content 1fr; gap: 4px 20px; margin: 0; font-size: .9rem }
+.method { display: grid; grid-template-columns: fit-content(12rem) 1fr; gap: 4px 20px; margin: 0; font-size: .9rem }
 .method dd { margin: 0 }
 code { font: .88em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; background: var(--soft); padding: 2px 6px;
   border-radius: 4px }
 @media (max-width: 560px) { main { padding: 20px 12px 32px } h1 { font-size: 1.5rem } figure { padding: 12px }
   .method { grid-template-columns: 1fr; gap: 0 } .method dd { margin: 0 0 8px } tbody th { max-width: 8.5rem } }
 @media print { main { max-width: none; padding: 0 } .scroll { overflow: visible } th, td { padding: 4px 6px }
-  table { font-size: .72rem } details > dl { display: block } h2 { break-after: avoid } }
+  table { font-size: .72rem } h2 { break-after: avoid } }
 """

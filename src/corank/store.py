@@ -1,8 +1,9 @@
 """Model files: one safetensors file of arrays and JSON, under one checksum. Nothing in it can run code.
 
-The file is plain safetensors with one metadata entry, `corank`: a JSON text with the format number, the model's name, its
-hyper-parameters, its plain values and the SHA-256 of the whole file (computed with the digest's own 64 characters set to zero, so
-that any changed byte shows). A save is written beside the target and renamed, so a killed save leaves the old file.
+The file is plain safetensors with one metadata entry, `corank`: a JSON text with the format number, the model's name,
+its hyper-parameters, its plain values and the SHA-256 of the whole file (computed with the digest's own 64 characters
+set to zero, so that any changed byte shows). A save is written beside the target and renamed, so a killed save leaves
+the old file.
 """
 
 from __future__ import annotations
@@ -193,7 +194,9 @@ def _unpack(arrays: dict[str, Array], plain: dict[str, Any]) -> dict[str, Any]:
             base = name.removesuffix("bytes")
             raw, ends = array.tobytes(), arrays[f"{base}ends"]
             starts = np.concatenate([[0], ends[:-1]])
-            keys = [raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+            keys = [
+                raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+            ]
             state[base] = Vocab(np.array(keys, dtype=object))
         elif name.endswith("_ids"):
             state[name.removesuffix("ids")] = Vocab(array)

@@ -60,7 +60,8 @@ def tune(
     on_trial: OnTrial | None = None,
     **options: Any,
 ) -> Tuned:
-    """Try `trials` settings of the model's search ranges on `split.valid`; what `model` sets elsewhere stays.
+    """Try `trials` settings of the model's search ranges on `split.valid`; a value of `model` that is not the default
+    stays.
 
     on_trial : called after each trial (and pruned ones); returning False stops the search and keeps what was found.
     options : protocol, negatives, popular, relevant, as in `evaluate`.
@@ -74,7 +75,11 @@ def tune(
     if len(split.valid) == 0:
         raise CorankError(f"the split {split.name!r} has no validation rows: tuning needs them")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    ranges = {name: entry for name, entry in params_of(type(model)).items() if entry[3].search is not None}
+    ranges = {
+        name: entry
+        for name, entry in params_of(type(model)).items()
+        if entry[3].search is not None and getattr(model, name) == entry[2]
+    }
     if not ranges:
         value = _score(model.fit(split.train), split, metric, options)
         return Tuned(model, model.params(), value, metric, 1)
@@ -121,6 +126,7 @@ def tune(
         best = study.best_trial
     except ValueError:
         raise CorankError(f"none of {trials} trials of {model.name()} could be finished: see the log") from None
+    assert best.value is not None  # a best trial has finished
     return Tuned(model, {**model.params(), **best.params}, sign * best.value, metric, len(study.trials))
 
 

@@ -9,7 +9,7 @@ from corank.kernels.threads import run, set_threads
 
 
 def problem(d, seed=0, rows=12, columns=30):
-    """Rows of every length from 0 up: the empty one, those shorter than the 8 entries taken at a time, and longer ones."""
+    """Rows of many lengths: empty ones, those shorter than the 8 entries taken at a time, and longer ones."""
     rng = np.random.default_rng(seed)
     lengths = np.array([0, 1, 2, 7, 8, 9, 15, 16, 17, 24, 29, 0])[:rows]
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -70,7 +70,7 @@ def test_repeated_entries_are_repeated_ratings():
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 def test_a_singular_system_gives_a_tame_answer(scale):
-    """Two equal columns and next to no regularisation: any split between them is right, NaN and huge numbers are not."""
+    """Equal columns and next to no regularisation: any split between them is right, NaN and huge numbers are not."""
     v = np.random.default_rng(0).standard_normal((20, 1)).astype(np.float32) * np.float32(scale)
     V = np.hstack([v, v, v])
     index = np.arange(20, dtype=np.int32)

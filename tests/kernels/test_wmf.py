@@ -1,4 +1,6 @@
-"""The row solvers against a dense direct solve, the objective against its double sum, the gradient against differences."""
+"""The row solvers against a dense direct solve, the objective against its double sum, the gradient against
+differences.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,17 @@ def test_equals_dense_solve(problem, kernel, effort):
         np.testing.assert_allclose(X[r], expected, rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize(("kernel", "effort"), [(wmf.cg, 1), (wmf.cg, 3), (wmf.blocks, 2), (wmf.blocks, 3), (wmf.blocks, D)])
+@pytest.mark.parametrize(
+    ("kernel", "effort"), [(wmf.cg, 1), (wmf.cg, 3), (wmf.blocks, 2), (wmf.blocks, 3), (wmf.blocks, D)]
+)
 def test_loss_is_the_objective(problem, kernel, effort):
     indptr, index, weight, rho, reg, _, V, _ = problem
     X, loss = solve(kernel, problem, effort)
     for r in range(len(X)):
         mine = slice(indptr[r], indptr[r + 1])
-        assert loss[r] == pytest.approx(wmf_objective_row(X[r], index[mine], weight[mine], rho, reg[r], V), rel=2e-4, abs=2e-4)
+        assert loss[r] == pytest.approx(
+            wmf_objective_row(X[r], index[mine], weight[mine], rho, reg[r], V), rel=2e-4, abs=2e-4
+        )
 
 
 @pytest.mark.parametrize(("kernel", "effort"), [(wmf.cg, 1), (wmf.cg, 2), (wmf.blocks, 1), (wmf.blocks, 3)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 import corank as cr
@@ -31,6 +32,13 @@ def board(cls) -> cr.Dataset:
 def model(cls) -> cr.Model:
     """The model after a fit with its defaults on the board; shared, so a test must not change it."""
     return fitted(cls)
+
+
+@pytest.fixture(scope="session")
+def movielens(shared_data) -> cr.Dataset:
+    """MovieLens 100K, where it is at hand."""
+    user, item, value, time = np.loadtxt(shared_data / "ml-100k" / "u.data", dtype=np.int64).T
+    return cr.from_arrays(user=user, item=item, value=value, time=time)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def test_objective_is_the_double_sum(data, options):
 def test_objective_falls(data, solver):
     model = cr.WMF(dim=6, epochs=12, solver=solver, block=4).fit(data)
     values = [h["objective"] for h in model.history_]
-    assert all(b <= a * (1 + 1e-5) for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a * (1 + 1e-5) for a, b in itertools.pairwise(values))
     assert values[-1] < values[0]
 
 
@@ -69,7 +71,7 @@ def test_confidence_follows_the_value(data):
 
 def test_negative_values_are_no_weights():
     bad = cr.from_arrays(user=[1, 1, 2], item=[1, 2, 1], value=[1.0, -2.0, 1.0])
-    with pytest.raises(cr.CorankError, match="-2.*must not be negative"):
+    with pytest.raises(cr.CorankError, match=r"-2.*must not be negative"):
         cr.WMF(alpha=1.0).fit(bad)
     cr.WMF(dim=2).fit(bad)  # without alpha a row is a row
 

@@ -1,4 +1,6 @@
-"""The command line: `corank COMMAND ...`. A user's mistake is one sentence on standard error and exit code 2, never a traceback."""
+"""The command line: `corank COMMAND ...`. A user's mistake is one sentence on standard error and exit code 2, never a
+traceback.
+"""
 
 from __future__ import annotations
 

@@ -113,9 +113,12 @@ def evaluate(args: Args) -> None:
     user, item = model.users_.codes(test.users.ids)[test.user], model.items_.codes(test.items.ids)[test.item]
     known = (user >= 0) & (item >= 0)
     if not known.any():
-        raise CorankError(f"none of the {len(test):,} rows of {args.file} has a user and an item that {args.model} knows")
+        raise CorankError(
+            f"none of the {len(test):,} rows of {args.file} has a user and an item that {args.model} knows"
+        )
     if not known.all():
-        say(f"{np.count_nonzero(~known):,} of {len(test):,} rows have a user or item that the model does not know: left out")
+        unknown = np.count_nonzero(~known)
+        say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
     owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
     ones = np.ones(owner.size, np.float32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, ones)
@@ -218,7 +221,9 @@ def data_synth(args: Args) -> None:
     out = Path(args.out)
     _writable(out.parent)
     if args.rows is not None and args.kind != "realistic":
-        raise CorankError("--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes")
+        raise CorankError(
+            "--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes"
+        )
     data = getattr(synthetic, args.kind)(**_given(args, "users", "items", "rows", "seed")).data
     columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}
     if data.time is not None:
@@ -236,7 +241,9 @@ def reproduce(args: Args) -> None:
         path = Path("experiments") / f"{args.name}.toml"
     if not path.exists():
         known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
-        raise CorankError(f"there is no experiment {args.name!r} here; known: {', '.join(known) or 'none in experiments/'}")
+        raise CorankError(
+            f"there is no experiment {args.name!r} here; known: {', '.join(known) or 'none in experiments/'}"
+        )
     from ..report import write_markdown
 
     experiment = Experiment.from_toml(path)

@@ -1,4 +1,4 @@
-"""What can be typed. Flags of a model are made from the fields of its dataclass, so that there is one place for each."""
+"""What can be typed. Flags of a model are made from the fields of its dataclass: there is one place for each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     names = {"demo", "compare", "fit", "evaluate", "recommend", "similar", "tune", "models", "data", "reproduce"}
     if argv and not argv[0].startswith("-") and argv[0] not in names:
         raise CorankError(f"there is no command {argv[0]!r}{suggest(argv[0], names)}")
-    parser = Parser(prog="corank", description="Collaborative filtering and ranking.", epilog=EPILOG, allow_abbrev=False)
+    parser = Parser(
+        prog="corank", description="Collaborative filtering and ranking.", epilog=EPILOG, allow_abbrev=False
+    )
     parser.add_argument("--version", action="version", version=f"corank {__version__}")
     sub = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
 
@@ -41,8 +43,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     demo.add_argument("-o", "--out", default="corank-demo", help="folder for the report and the best model")
     demo.add_argument("--seed", type=int, default=0, help="fixes the data and the models (default 0)")
 
-    compare = command("compare", commands.compare, "which model ranks best for these users? leaderboard, report, best model")
-    compare.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive, a dataset name or an experiment TOML")
+    compare = command(
+        "compare", commands.compare, "which model ranks best for these users? leaderboard, report, best model"
+    )
+    compare.add_argument(
+        "file", metavar="FILE", help="ratings as CSV, Parquet, a known archive, a dataset name or an experiment TOML"
+    )
     compare.add_argument("-o", "--out", default="corank-results", help="folder for the report and the best model")
     compare.add_argument("--models", help="names separated by commas (default: all)")
     compare.add_argument("--tune", type=int, metavar="N", help="give every model N trials on validation first")
@@ -59,12 +65,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
     _model_and_file(tune, argv)
     tune.add_argument("-o", "--out", metavar="TOML", help="where to write the best (default: MODEL.toml)")
     tune.add_argument("--trials", type=int, default=30, help="settings to try (default 30)")
-    tune.add_argument("--storage", metavar="DIR", help="where the search is kept to go on later (default: .corank-tune)")
+    tune.add_argument(
+        "--storage", metavar="DIR", help="where the search is kept to go on later (default: .corank-tune)"
+    )
     _protocol_flags(tune)
 
     evaluate = command("evaluate", commands.evaluate, "measure a saved model on rows it has not seen")
     evaluate.add_argument("model", metavar="MODEL")
-    evaluate.add_argument("file", metavar="FILE", help="test rows; users and items that the model does not know are left out")
+    evaluate.add_argument(
+        "file", metavar="FILE", help="test rows; users and items that the model does not know are left out"
+    )
     _data_flags(evaluate)
     _protocol_flags(evaluate, split=False)
 
@@ -137,7 +147,11 @@ def _model_and_file(parser: Parser, argv: list[str]) -> None:
         if kind is bool:
             options["action"] = argparse.BooleanOptionalAction
         else:
-            options |= {"type": kind, "choices": rule.choices, "metavar": None if rule.choices else kind.__name__.upper()}
+            options |= {
+                "type": kind,
+                "choices": rule.choices,
+                "metavar": None if rule.choices else kind.__name__.upper(),
+            }
         flags = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}"])
         group.add_argument(*flags, help=f"{rule.doc} (default {default})".replace("%", "%%"), **options)
 
@@ -154,7 +168,9 @@ def _data_flags(parser: argparse.ArgumentParser) -> None:
 def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
     group = parser.add_argument_group("evaluation")
     if split:
-        group.add_argument("--split", help="leave_last_out, holdout, time_cut or strong_generalization (default: by the data)")
+        group.add_argument(
+            "--split", help="leave_last_out, holdout, time_cut or strong_generalization (default: by the data)"
+        )
     group.add_argument("--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; the first one decides")
     group.add_argument("--protocol", help="full, sampled or rated (default full)")
     group.add_argument("--negatives", type=int, help="number of sampled negatives (default 100)")

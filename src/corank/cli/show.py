@@ -1,4 +1,4 @@
-"""What a person sees while a command works: progress, messages, lists. Everything but results goes to standard error."""
+"""What a person sees while a command works: progress, messages, lists. All but results goes to standard error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-
-NOTICES = ("corank.kernels", "corank.tables", "corank.datasets")  # what a person should see: how a file was read, compiling
+NOTICES = (
+    "corank.kernels",
+    "corank.tables",
+    "corank.datasets",
+)  # what a person should see: how a file was read, compiling
 
 
 class _Lines(logging.Handler):
@@ -52,7 +55,9 @@ class Stop:
         self._before = signal.signal(signal.SIGINT, self._heard)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None
+    ) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
@@ -76,13 +81,20 @@ class Steps:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-            columns = (TextColumn("{task.description:<14}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description:<14}"),
+                BarColumn(),
+                TextColumn("{task.fields[note]}"),
+                TimeElapsedColumn(),
+            )
             self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self.bar.__enter__()
             self.task = self.bar.add_task("", total=self.total, note="")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None
+    ) -> None:
         if self.bar is not None:
             self.bar.__exit__(kind, why, where)
         self.stop.__exit__(kind, why, where)
@@ -92,9 +104,13 @@ class Steps:
         what = event.get("event", "epoch")
         note = ""
         if what == "epoch":
-            note = f"epoch {event['epoch']}" + (f"  objective {event['objective']:,.1f}" if "objective" in event else "")
+            note = f"epoch {event['epoch']}" + (
+                f"  objective {event['objective']:,.1f}" if "objective" in event else ""
+            )
         elif what == "trial":
-            note = f"trial {event['trial']}/{event['of']}" + (f"  best {event['best']:.5f}" if event["best"] is not None else "")
+            note = f"trial {event['trial']}/{event['of']}" + (
+                f"  best {event['best']:.5f}" if event["best"] is not None else ""
+            )
         elif what == "done":
             report = event["report"]
             first = next(iter(report.mean))

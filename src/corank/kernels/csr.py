@@ -53,7 +53,9 @@ def place(
 
 @kernel
 def merge(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> int:
-    """Add up equal neighbours of each sorted row, in place; returns the number of entries left (`indptr` is rewritten)."""
+    """Add up equal neighbours of each sorted row, in place; returns the number of entries left (`indptr` is
+    rewritten).
+    """
     out = 0
     start = indptr[0]
     for r in range(indptr.size - 1):

@@ -1,14 +1,15 @@
 """How kernels are compiled and spread over threads.
 
-A kernel here is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled with the interpreter lock released,
-and `run` hands ranges to a few Python threads. Numba's own `prange` is not used on purpose: its default thread layer aborts the
-process when two threads of a server call it at once, and it takes several times longer to compile. Rows never share an output, so
-results do not depend on the number of threads.
+A kernel here is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled with the interpreter lock
+released, and `run` hands ranges to a few Python threads. Numba's own `prange` is not used on purpose: its default
+thread layer aborts the process when two threads of a server call it at once, and it takes several times longer to
+compile. Rows never share an output, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import threading
@@ -23,7 +24,8 @@ from numba.core import event
 
 logger = logging.getLogger("corank.kernels")
 
-# Reassociation lets the compiler vectorise sums; NaN and infinity keep their meaning (no `nnan`, `ninf`): they must surface.
+# Reassociation lets the compiler vectorise sums; NaN and infinity keep their meaning (no `nnan`, `ninf`): they must
+# surface.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 _threads: int | None = None
@@ -70,7 +72,7 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
         total = cost + (cost[-1] // rows + 1) * np.arange(rows + 1) // 4
         cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
         cuts[0], cuts[-1] = 0, rows
-    ranges = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    ranges = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(function, a, b, *args) for a, b in ranges]:
             done.result()
@@ -79,8 +81,8 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
 def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
     """Call a Python function on each part, several at a time; what it calls with `run` stays in its thread.
 
-    For work that mixes matrix products with kernels, block by block: one thread a block beats a thread team a step, whose
-    members wait for each other, so the matrix library is held to one thread meanwhile.
+    For work that mixes matrix products with kernels, block by block: one thread a block beats a thread team a step,
+    whose members wait for each other, so the matrix library is held to one thread meanwhile.
     """
     parts = list(parts)
     workers = min(threads(), len(parts))
@@ -100,7 +102,9 @@ def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
 
 @contextlib.contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Hold the matrix library to one thread; the setting is the process's, so the first one in sets it and the last one out undoes it."""
+    """Hold the matrix library to one thread; the setting is the process's, so the first one in sets it and the last
+    one out undoes it.
+    """
     with _blas.lock:
         if _blas.holders == 0:
             if _blas.controller is None:
@@ -131,7 +135,7 @@ _blas = _Blas()
 _local = threading.local()
 
 
-class _Compilation(event.Listener):  # type: ignore[misc]
+class _Compilation(event.Listener):
     """Says, once a process, that kernels are being compiled, and how long that took: later runs find them on disk."""
 
     def __init__(self) -> None:
@@ -156,7 +160,7 @@ class _Compilation(event.Listener):  # type: ignore[misc]
 
 
 _compilation = _Compilation()
-event.register("numba:compile", _compilation)
+event.register("numba:compile", _compilation)  # type: ignore[no-untyped-call]
 
 
 def compile_seconds() -> float:

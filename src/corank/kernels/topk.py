@@ -1,8 +1,8 @@
 """The k best of each row of a score block, in one scan a row.
 
-Objective: of `scores` float32[b, n], minus what is masked out, the k largest in falling order, equal scores by rising index.
-A row is scanned once against the smallest score kept so far; almost every element fails that one comparison, so the cost is a
-read of the block. -inf is never returned: rows with fewer than k allowed items are padded with -1.
+Objective: of `scores` float32[b, n], minus what is masked out, the k largest in falling order, equal scores by rising
+index. A row is scanned once against the smallest score kept so far; almost every element fails that one comparison, so
+the cost is a read of the block. -inf is never returned: rows with fewer than k allowed items are padded with -1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def mask_rows(
 
 @kernel
 def _insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
-    """Insertion into a list sorted by falling score; equal scores keep their order of arrival. Returns the new length."""
+    """Insertion into a list sorted by falling score; equal scores keep their order of arrival. Returns the length."""
     k = best.size
     at = kept if kept < k else k - 1
     while at > 0 and best[at - 1] < score:

@@ -1,15 +1,17 @@
 """Weighted least squares of one row at a time, with a weight on every zero, in time linear in the non-zeros.
 
-Objective of row r, with x its vector, v_j the fixed vectors of the other side, w_p the weight of stored entry p and rho the weight of
-everything that is not stored (Hu, Koren and Volinsky 2008; the dissertation's Weighted-MF):
+Objective of row r, with x its vector, v_j the fixed vectors of the other side, w_p the weight of stored entry p and rho
+the weight of everything that is not stored (Hu, Koren and Volinsky 2008; the dissertation's Weighted-MF):
 
     sum_p w_p (1 - x.v_p)^2 + rho sum_{j not stored} (x.v_j)^2 + reg_r |x|^2
   = sum_p [w_p (1 - s_p)^2 - rho s_p^2] + x'(rho V'V) x + reg_r |x|^2,        s_p = x.v_p
 
-so the normal equations are A = rho V'V + reg_r I + sum_p (w_p - rho) v_p v_p', b = sum_p w_p v_p, and V'V is made once a half-step.
+so the normal equations are A = rho V'V + reg_r I + sum_p (w_p - rho) v_p v_p', b = sum_p w_p v_p, and V'V is made once
+a half-step.
 
 Arrays: indptr int64[rows + 1], index int32[n], weight float32[n]; reg float32[rows]; gram float32[d, d] = rho V'V;
-V float32[m, d]; X float32[rows, d], read as the start and overwritten; loss float64[rows], the row's objective at its new vector.
+V float32[m, d]; X float32[rows, d], read as the start and overwritten; loss float64[rows], the row's objective at its
+new vector.
 Cost of a row with n entries: conjugate gradient 2 (steps + 1) n d, blocks n d (block + 2) + d block^2 / 3.
 """
 
@@ -109,7 +111,7 @@ def _dot(x: np.ndarray, y: np.ndarray) -> float:
     total = np.float32(0)
     for f in range(x.size):
         total += x[f] * y[f]
-    return total
+    return total  # type: ignore[return-value]
 
 
 @kernel
@@ -244,7 +246,10 @@ def blocks(
     X: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """Newton's step on `block` coordinates at a time, exact within each (iALS++, Rendle et al. 2021); block = d solves the row exactly."""
+    """Newton's step on `block` coordinates at a time, exact within each (iALS++, Rendle et al. 2021).
+
+    With block = d it solves the row exactly.
+    """
     d = V.shape[1]
     block = min(block, d)
     longest = 0

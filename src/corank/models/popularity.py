@@ -1,7 +1,7 @@
 """Popularity: everyone gets what most people touched, all time or lately.
 
-Use it as the floor that any personal method must beat; with `days` it is also a serious contender where taste is news (a list of
-the last week beats vanilla SASRec on a time split of MovieLens-20M). Costs one pass over the data.
+Use it as the floor that any personal method must beat; with `days` it is also a serious contender where taste is news
+(a list of the last week beats vanilla SASRec on a time split of MovieLens-20M). Costs one pass over the data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Popularity(Model):
         item = data.item
         if self.days is not None:
             if data.time is None:
-                raise CorankError(f"Popularity(days={self.days:g}) needs timestamps (unix seconds) and this data has none")
+                raise CorankError(
+                    f"Popularity(days={self.days:g}) needs timestamps (unix seconds) and this data has none"
+                )
             item = item[data.time > data.time.max() - self.days * 86_400]
         self.counts_ = np.bincount(item, minlength=len(data.items)).astype(np.float32)
         if self.days is not None:

@@ -1,9 +1,10 @@
 """Weighted matrix factorisation: every interaction is a 1, everything else a 0 that counts a little.
 
-Objective: sum over stored pairs of (1 + alpha * value)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2 + regularisation.
-`rho` is the dissertation's weight on zeros (with alpha = 0); rho = 1, alpha = 40 is Hu, Koren and Volinsky's confidence (ICDM 2008);
-frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` are what lifts the method to the level of neural ones (Rendle et al. 2021).
-Use it first on implicit feedback: it is hard to beat. One epoch costs about 16 * non-zeros * dim (cg).
+Objective: sum over stored pairs of (1 + alpha * value)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2 +
+regularisation. `rho` is the dissertation's weight on zeros (with alpha = 0); rho = 1, alpha = 40 is Hu, Koren and
+Volinsky's confidence (ICDM 2008); frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` are what lifts
+the method to the level of neural ones (Rendle et al. 2021). Use it first on implicit feedback: it is hard to beat. One
+epoch costs about 16 * non-zeros * dim (cg).
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ class WMF(Model):
     """Weighted MF for implicit feedback, by alternating least squares."""
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
-    rho: float = param(0.1, "weight of the pairs without interaction", low=0.0, high=1e6, search=(0.003, 1.0), log=True)
+    rho: float = param(0.3, "weight of the pairs without interaction", low=0.0, high=1e6, search=(0.003, 1.0), log=True)
     alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
     reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
-    reg_power: float = param(1.0, "reg is multiplied by (row's count + rho * others)^reg_power; 0 = plain", low=0.0, high=2.0)
+    reg_power: float = param(
+        1.0, "reg is multiplied by (row's count + rho * others)^reg_power; 0 = plain", low=0.0, high=2.0
+    )
     epochs: int = param(15, "passes over both sides", low=1, search=(4, 24))
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps a row (solver cg)", low=1)
@@ -52,7 +55,8 @@ class WMF(Model):
                 break
 
     def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
-        # Rows of norm 1: on MovieLens-1M three conjugate-gradient steps then end 1 to 4 % lower than from a start near zero.
+        # Rows of norm 1: on MovieLens-1M three conjugate-gradient steps then end 1 to 4 % lower than from a start near
+        # zero.
         scale = np.float32(1 / np.sqrt(self.dim))
         return rng.standard_normal((rows, self.dim), dtype=np.float32) * scale
 
@@ -89,7 +93,8 @@ class WMF(Model):
         return np.asarray(vectors @ self.item_factors_.T)
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items]).astype(np.float64)
+        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
+        return np.asarray(scores, np.float64)
 
 
 def _penalty(reg: NDArray[np.float32], vectors: Array) -> float:

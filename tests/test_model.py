@@ -1,0 +1,171 @@
+"""The base class: what it does for a model that brings nothing but scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import corank as cr
+from corank import ranking as ranking_module
+from corank.model import _listed
+from corank.params import param
+
+
+@dataclass(kw_only=True, eq=False)
+class Table(cr.Model):
+    """Scores written down in advance: user u likes item i by (7 u + 3 i) mod 11."""
+
+    epochs: int = param(3, "how often it pretends to learn", low=1)
+    broken: bool = param(False, "learn a number that is none")
+
+    def _fit(self, data, rows, rng):
+        u, i = np.ogrid[: len(data.users), : len(data.items)]
+        self.table_ = ((7 * u + 3 * i) % 11).astype(np.float32)
+        if self.broken:
+            self.table_[0, 0] = np.nan
+        for epoch in range(1, self.epochs + 1):
+            if not self._report(epoch, objective=1 / epoch):
+                break
+
+    def _score(self, users):
+        return self.table_[users]
+
+    def _score_histories(self, histories):
+        return np.stack([self.table_[int(histories.index[a]) % 5] for a in histories.indptr[:-1]])
+
+
+@pytest.fixture
+def data():
+    return cr.from_arrays(user=np.repeat(np.arange(9), 2), item=np.tile([0, 4], 9) + np.repeat(np.arange(9), 2) % 3)
+
+
+@pytest.fixture
+def model(data):
+    return Table().fit(data)
+
+
+def test_ranks_by_score_without_the_seen_items(data, model):
+    for user, row in model.recommend(k=3):
+        left = [i for i in range(len(data.items)) if i not in data.item[data.user == user]]
+        want = sorted(left, key=lambda i: (-((7 * user + 3 * i) % 11), i))[:3]
+        assert [data.items.ids[i] for i in want] == [item for item, _ in row]
+
+
+def test_blocks_change_nothing(model, monkeypatch):
+    whole = model.recommend(k=4)
+    monkeypatch.setattr(ranking_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(ranking_module, "blocks", None)  # the base class must have its own name for it
+    parts = model.recommend(k=4)
+    np.testing.assert_array_equal(parts.items, whole.items)
+
+
+def test_scores_are_asked_for_in_blocks(monkeypatch):
+    rows = 100
+    data = cr.from_arrays(user=np.arange(rows), item=np.arange(rows) % 50)
+    model = Table().fit(data)
+    asked = []
+    score = Table._score
+    monkeypatch.setattr(Table, "_score", lambda self, users: asked.append(users.size) or score(self, users))
+    monkeypatch.setattr(ranking_module, "BLOCK_BYTES", 50 * 4 * 20)
+    whole = model.recommend(k=2)
+    assert asked == [20] * 5
+    pairs = model.predict(np.arange(rows)[::-1], np.arange(rows) % 50)
+    assert max(asked) <= 20
+    np.testing.assert_array_equal(pairs, [(7 * u + 3 * (i % 50)) % 11 for i, u in enumerate(range(rows - 1, -1, -1))])
+    assert len(whole) == rows
+
+
+def test_predict_by_default_reads_the_scores(model):
+    users, items = [3, 1, 3, 0], [5, 0, 2, 6]
+    codes = [model.items_.ids.tolist().index(i) for i in items]
+    want = [(7 * u + 3 * i) % 11 for u, i in zip(users, codes, strict=True)]
+    np.testing.assert_array_equal(model.predict(users, items), want)
+
+
+def test_no_similarity_without_vectors(model):
+    with pytest.raises(cr.CorankError, match="no notion of similar items"):
+        model.similar_items([0])
+
+
+def test_similarity_of_vectors_is_the_cosine(model, monkeypatch):
+    n = len(model.items_)
+    angles = np.linspace(0, 1, n)
+    model.item_factors_ = (np.stack([np.cos(angles), np.sin(angles)], 1) * np.arange(1, n + 1)[:, None]).astype(
+        np.float32
+    )
+    ranking = model.similar_items([model.items_.ids[0]], k=2)
+    assert ranking.items.tolist() == [[1, 2]]
+    np.testing.assert_allclose(ranking.scores[0], np.cos(angles[1:3]), rtol=1e-5)
+
+
+def test_a_zero_vector_is_similar_to_nothing_and_no_nan(model):
+    model.item_factors_ = np.zeros((len(model.items_), 2), np.float32)
+    assert (model.similar_items([0], k=2).scores == 0).all()
+
+
+def test_nan_in_what_was_learned_is_an_error(data):
+    model = Table(broken=True)
+    with pytest.raises(cr.CorankError, match="table_ holds NaN"):
+        model.fit(data)
+    with pytest.raises(cr.NotFitted):
+        model.recommend()
+
+
+def test_nan_objective_stops_at_once(data):
+    model = Table()
+    model._fit = lambda *a: model._report(1, objective=float("nan"))
+    with pytest.raises(cr.CorankError, match="objective is nan after epoch 1"):
+        model.fit(data)
+
+
+def test_bad_parameter_is_seen_before_any_work(data):
+    with pytest.raises(cr.CorankError, match=r"Table\(epochs=0\): epochs must be at least 1"):
+        Table(epochs=0).fit(data)
+
+
+def test_epochs_are_logged_not_printed(data, caplog, capsys):
+    with caplog.at_level("INFO", logger="corank"):
+        Table(epochs=2).fit(data)
+    assert [r.name for r in caplog.records] == ["corank"] * 2
+    assert capsys.readouterr() == ("", "")
+
+
+def test_titles_are_remembered(data):
+    import dataclasses
+
+    titles = np.array([f"film {i}" for i in data.items.ids], dtype=object)
+    model = Table().fit(dataclasses.replace(data, item_labels={"title": titles}))
+    assert model.titles_ == titles.tolist()
+
+
+def test_history_names(model):
+    assert model.recommend(histories=[[0], [4]]).users.tolist() == [0, 1]
+    assert model.recommend(histories={"x": [0], "y": [4]}).users.tolist() == ["x", "y"]
+    assert model.recommend(histories={30: [0], 10: [4]}).users.tolist() == [30, 10]
+    with pytest.raises(cr.CorankError, match="history"):
+        model.recommend(histories={("a", 1): [0]})
+
+
+@pytest.mark.parametrize(
+    ("given", "listed"),
+    [(3, [3]), ("abc", ["abc"]), (np.int64(3), [3]), ([3, 4], [3, 4]), ((3,), [3]), (np.array([1, 2]), [1, 2])],
+)
+def test_one_or_many(given, listed):
+    assert _listed(given) == listed
+
+
+def test_available_lists_the_files():
+    assert {"als", "ease", "item_knn", "popularity", "wmf"} <= set(cr.available())
+    assert cr.available() == sorted(cr.available())
+    assert not any(name.startswith("_") for name in cr.available())
+
+
+def test_find_suggests_the_near_name():
+    with pytest.raises(cr.CorankError, match="did you mean 'item_knn'"):
+        cr.find("item_knm")
+    with pytest.raises(cr.CorankError, match="known: als, ease"):
+        cr.find("zzzzzz")
+    with pytest.raises(cr.CorankError, match="no model 'os'"):
+        cr.find("os")

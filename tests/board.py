@@ -30,3 +30,29 @@ def board_for(rated: bool) -> cr.Dataset:
         rows += [(u, i, 1.0) for u in range(USERS) for i in own_items(u + 1)[u % 4 :: 2]]
     user, item, value = (np.array(column) for column in zip(*rows, strict=True))
     return cr.from_arrays(user=user, item=item, value=value if rated else None, time=np.arange(user.size))
+
+
+def assert_sane(ranking, rows, width):
+    """Real items, each once, finite falling scores; padding at the end only."""
+    assert ranking.items.shape == ranking.scores.shape == (rows, width)
+    assert ranking.scores.dtype == np.float32
+    assert ranking.items.dtype == np.int32
+    for items, scores in zip(ranking.items, ranking.scores, strict=True):
+        real = items >= 0
+        assert np.isfinite(scores[real]).all()
+        assert (scores[~real] == -np.inf).all()
+        assert (np.diff(real.astype(int)) <= 0).all()
+        assert (np.diff(scores[real]) <= 0).all()
+        assert np.unique(items[real]).size == real.sum()
+
+
+def assert_same_ranking(one, other):
+    """Equal scores, and equal items where the score says which comes first.
+
+    Not to the last bit: a matrix product may round differently for other batch sizes and memory addresses.
+    """
+    np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-5)
+    for mine, theirs, scores in zip(one.items, other.items, one.scores, strict=True):
+        for rank in range(scores.size - 1):  # the last place may be shared with what did not make it
+            if not (np.abs(np.delete(scores, rank) - scores[rank]) <= 1e-4).any():
+                assert mine[rank] == theirs[rank]

@@ -95,6 +95,12 @@ def test_public_names_resolve() -> None:
         assert callable(corank.compare)
 
 
+def test_every_model_is_a_public_name() -> None:
+    import corank
+
+    assert {corank.find(name).__name__ for name in corank.available()} <= set(corank.__all__)
+
+
 def test_nothing_that_is_loaded_can_run_code() -> None:
     banned = ("pickle", "dill", "joblib", "marshal", "shelve")
     for path in FILES:

@@ -56,7 +56,6 @@ def test_ranks_by_score_without_the_seen_items(data, model):
 def test_blocks_change_nothing(model, monkeypatch):
     whole = model.recommend(k=4)
     monkeypatch.setattr(ranking_module, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(ranking_module, "blocks", None)  # the base class must have its own name for it
     parts = model.recommend(k=4)
     np.testing.assert_array_equal(parts.items, whole.items)
 
@@ -118,6 +117,12 @@ def test_nan_objective_stops_at_once(data):
     model._fit = lambda *a: model._report(1, objective=float("nan"))
     with pytest.raises(cr.CorankError, match="objective is nan after epoch 1"):
         model.fit(data)
+
+
+def test_refit_forgets_what_only_the_old_data_taught(data, model):
+    model.extra_ = 1
+    model.fit(data)
+    assert not hasattr(model, "extra_")
 
 
 def test_bad_parameter_is_seen_before_any_work(data):

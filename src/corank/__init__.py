@@ -38,7 +38,7 @@ _HOMES = {
     "models.popularity": ("Popularity",),
     "models.wmf": ("WMF",),
 }
-_MODULES = ("datasets", "synthetic", "metrics")
+_MODULES = ("datasets", "metrics", "report", "synthetic")
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted([*_WHERE, *_MODULES])

@@ -107,7 +107,7 @@ def _finish(svg: str, name: str, title: str) -> str:
     """From a file to an element of a page: no prolog, no fixed size, ids of its own, colours that follow the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'( id="| xlink:href="#|: url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r'( id="| xlink:href="#|\burl\(#)', rf"\g<1>{name}-", svg)
     # The whole list of fonts, which older versions of matplotlib write as part of "font:".
     svg = re.sub(r"'DejaVu Sans'[^;\"<]*(?=[;\"])", _FONT, svg)
     for colour, variable in _VARIABLES.items():
@@ -191,7 +191,7 @@ def point_labels(ax: Any, points: Mapping[str, tuple[float, float]], looks: Mapp
         choices: list[tuple[float, int, tuple[float, float], Box]] = []
         for side, dy in _BESIDE:
             dx = (side - 1) / 2 * width + 8 * side
-            box = (x + dx, y + dy - 4.5, x + dx + width, y + dy + 4.5)
+            box = (x + dx, y + dy - 5.5, x + dx + width, y + dy + 5.5)
             cost = 3 * _outside(box, frame) + sum(_overlap(box, other) for other in taken)
             choices.append((cost, len(choices), (dx, dy), box))
         _, _, offset, box = min(choices)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -184,7 +185,8 @@ class Experiment:
 
         metrics = metrics_of(self.metrics)
         sign = -1 if metrics[0].higher_is_better else 1
-        done.sort(key=lambda row: sign * row.report[metrics[0].name])
+        # A metric that is defined for no user is NaN, and such a row is last.
+        done.sort(key=lambda row: (math.isnan(row.report[metrics[0].name]), sign * row.report[metrics[0].name]))
         return Results(split, done, tuple(m.name for m in metrics), self.name, time.perf_counter() - start, failed)
 
     def make_split(self) -> Split:

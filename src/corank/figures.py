@@ -40,10 +40,14 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     """The pictures of the rows; one that would say nothing is left out."""
     first = results.metrics[0]
     name = title(first)
-    looks = plots.styles([b.label for b in board], [b.label for b in board if b.row.oracle])
     rows = [b for b in board if np.isfinite(b.row.report[first])]
     if not rows:
         return
+    curves = [b for b in rows if not b.row.oracle]
+    if len(curves) > MOST_CURVES:  # the best ones, and the last for scale
+        curves = [*curves[: MOST_CURVES - 1], curves[-1]]
+    oracles = [b.label for b in board if b.row.oracle]
+    looks = plots.styles([b.label for b in board], oracles, [b.label for b in curves])
     marks = [plots.Mark(b.label, b.row.report[first], *b.row.report.interval[first], b.row.oracle) for b in rows]
     yield Figure(
         f"{name} of each model",
@@ -60,7 +64,6 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
             f"Share of users for whom a model does better or worse than {best.label}. A model that loses on average "
             "may still serve some users best.",
         )
-    curves = [b for b in rows if not b.row.oracle][:MOST_CURVES]
     shown = [b for b in rows if b.row.oracle][:1] + curves
     users = _per_user(shown, first, looks)
     if users is not None:

@@ -70,6 +70,10 @@ def lines(results: Results) -> list[Line]:
     return [Line(label, row, row is best, versus.get(label)) for label, row in named]
 
 
+def these_users(n: int) -> str:
+    return "this one user" if n == 1 else f"these {n:,} users"
+
+
 def plain(text: object) -> str:
     """One line that can be shown anywhere: control characters become blanks."""
     return "".join(c if c.isprintable() else " " for c in str(text))
@@ -126,7 +130,7 @@ def verdict(results: Results) -> str:
     report = best.report
     mean = f"{title(first)} {figure(report[first])} {bracket(report.interval[first])}".strip()
     verb = "predicts" if "prediction" in find_metric(first).needs else "ranks"
-    says = [f"{best.label} {verb} best for these {report.users.size:,} users: {mean}."]
+    says = [f"{best.label} {verb} best for {these_users(report.users.size)}: {mean}."]
     rivals = [line for line in results.lines if not line.best and not line.row.oracle]
     if rivals:
         second = rivals[0]

@@ -45,9 +45,12 @@ class Mark(NamedTuple):
     oracle: bool = False
 
 
-def styles(labels: Sequence[str], oracles: Sequence[str] = ()) -> dict[str, Style]:
-    """A colour and a shape a label, by alphabet: the same models look the same in the next report; oracles are grey."""
-    contenders = sorted(set(labels) - set(oracles))
+def styles(labels: Sequence[str], oracles: Sequence[str] = (), first: Sequence[str] = ()) -> dict[str, Style]:
+    """A colour and a shape a label, by alphabet: the same models look the same in the next report; oracles are grey.
+
+    first : labels that choose before the others, where there are more than the 8 colours.
+    """
+    contenders = sorted(set(labels) - set(oracles), key=lambda label: (label not in first, label))
     found = {label: Style(_COLOURS[i % 8], _SHAPES[(i + i // 8) % 8]) for i, label in enumerate(contenders)}
     return found | {label: Style(MUTED, "D") for label in oracles}
 

@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import CorankError
-from .leaderboard import STARS_MEAN, Line, bracket, chance, duration, figure, plain, setting, title, verdict
+from .leaderboard import (
+    STARS_MEAN,
+    Line,
+    bracket,
+    chance,
+    duration,
+    figure,
+    plain,
+    setting,
+    these_users,
+    title,
+    verdict,
+)
 from .metrics import metric as find_metric
 
 if TYPE_CHECKING:
@@ -128,7 +140,7 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
     protocol = str(best.report.protocol)
     out = [
         f"{protocol[:1].upper()}{protocol[1:]}; {best.report.split}.",
-        f"In brackets: 95% bootstrap interval over the {best.report.users.size:,} users.{lower}",
+        f"In brackets: 95% bootstrap interval over {these_users(best.report.users.size)}.{lower}",
     ]
     if any(line.p is not None for line in board):
         out.append(
@@ -170,7 +182,7 @@ def method(results: Results, command: str) -> list[tuple[str, str]]:
     out = [
         ("Protocol", str(report.protocol)),
         ("Split", f"{split.name}: {parts}{held}"),
-        ("Task", f"{report.part} rows of {report.users.size:,} users, fingerprint {report.fingerprint}"),
+        ("Task", f"{report.part} rows, users: {report.users.size:,}, fingerprint {report.fingerprint}"),
         ("Seed", ", ".join(seeds) or "none"),
         ("Time", f"{duration(results.seconds)} in all, on {os.cpu_count()} processors"),
         ("Versions", f"corank {__version__}, {', '.join(_versions())}; {machine}"),
@@ -296,7 +308,7 @@ h3 { font-size: 1rem; margin: 0 0 8px }
 .verdict { margin: 20px 0 0; padding: 16px 20px; background: var(--soft); border-left: 4px solid var(--accent);
   border-radius: 6px; font-size: 1.1rem; overflow-wrap: anywhere }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px }
-table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums }
+table { border-collapse: separate; border-spacing: 0; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums }
 th, td { padding: 8px 9px; text-align: right; white-space: nowrap; vertical-align: top;
   border-top: 1px solid var(--line) }
 thead th { border-top: 0; color: var(--muted); font-weight: 500; vertical-align: bottom; white-space: normal }

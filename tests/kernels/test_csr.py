@@ -60,6 +60,13 @@ def test_merged_equals_scipy(seed):
         np.testing.assert_array_equal(part, old)
 
 
+def test_sort_rows_keeps_the_order_of_equal_columns():
+    index, value = np.array([3, 1, 3, 1, 2, 3], np.int32), np.arange(6, dtype=np.float32)
+    csr.sort_rows(0, 2, np.array([0, 5, 6], np.int64), index, value)
+    assert index.tolist() == [1, 1, 2, 3, 3, 3]
+    assert value.tolist() == [1, 3, 4, 0, 2, 5]
+
+
 def test_merged_of_nothing():
     empty = csr.merged(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     assert [part.size for part in empty] == [4, 0, 0]

@@ -116,6 +116,6 @@ def test_negative_values_cannot_be_weights(weighting):
 
 @pytest.mark.slow
 def test_beats_popularity_on_real_data(movielens):
-    split = cr.leave_last_out(movielens)
+    split = cr.holdout(movielens, by="user")
     mine, floor = (cr.evaluate(m.fit(split.train), split, ["ndcg@10"]) for m in (cr.ItemKNN(), cr.Popularity()))
-    assert mine["ndcg@10"] > 1.5 * floor["ndcg@10"]
+    assert mine["ndcg@10"] > 1.4 * floor["ndcg@10"]

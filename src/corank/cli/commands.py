@@ -256,14 +256,14 @@ def reproduce(args: Args) -> None:
 
 def _run(experiment: Any, out: Path, command: str) -> Any:
     """Run, print the leaderboard, write the report, save the best model; returns it."""
-    from ..report import write_html
+    from ..report import write_html, write_text
 
     _writable(out)
     results = _results(experiment, out / "tune")
     print(results)
     write_html(results, out / "report.html", command=command)
     results.best.model.save(out / "best.corank")
-    (out / "results.json").write_text(json.dumps(results.as_dict(), indent=1))
+    write_text(out / "results.json", json.dumps(results.as_dict(), indent=1))
     say(f"\nreport      {out / 'report.html'}\nbest model  {out / 'best.corank'} ({results.best.label})")
     return results.best.model
 

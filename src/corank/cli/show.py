@@ -128,7 +128,7 @@ def lists(ranking: Any, titles: dict[Any, str], what: str) -> str:
     """Recommendations as plain text, a block a user."""
     blocks = []
     for owner, items in ranking:
-        head = f"{what} {owner}" + (f"  {titles[owner]}" if what == "item" and owner in titles else "")
+        head = f"{what} {owner}".strip() + (f"  {titles[owner]}" if what == "item" and owner in titles else "")
         width = max((len(str(i)) for i, _ in items), default=0)
         lines = [
             f"  {rank:>3}  {item!s:<{width}}  {score:>9.4f}  {titles.get(item, '')}".rstrip()

@@ -54,5 +54,6 @@ def assert_same_ranking(one, other):
     np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-5)
     for mine, theirs, scores in zip(one.items, other.items, one.scores, strict=True):
         for rank in range(scores.size - 1):  # the last place may be shared with what did not make it
-            if not (np.abs(np.delete(scores, rank) - scores[rank]) <= 1e-4).any():
+            tied = np.isclose(np.delete(scores, rank), scores[rank], rtol=0, atol=1e-4)
+            if not tied.any():
                 assert mine[rank] == theirs[rank]

@@ -308,7 +308,8 @@ h3 { font-size: 1rem; margin: 0 0 8px }
 .verdict { margin: 20px 0 0; padding: 16px 20px; background: var(--soft); border-left: 4px solid var(--accent);
   border-radius: 6px; font-size: 1.1rem; overflow-wrap: anywhere }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px }
-table { border-collapse: separate; border-spacing: 0; width: 100%; font-size: .86rem; font-variant-numeric: tabular-nums }
+table { border-collapse: separate; border-spacing: 0; width: 100%;
+  font-size: .86rem; font-variant-numeric: tabular-nums }
 th, td { padding: 8px 9px; text-align: right; white-space: nowrap; vertical-align: top;
   border-top: 1px solid var(--line) }
 thead th { border-top: 0; color: var(--muted); font-weight: 500; vertical-align: bottom; white-space: normal }

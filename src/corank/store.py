@@ -217,9 +217,12 @@ def _consistent(model: Model) -> None:
             raise ValueError(f"{name} has {len(value)} rows and there are {sizes[side]} {side}s")
         if name.endswith("_indptr_"):
             index = state[name.replace("_indptr_", "_index_")]
+            beside = state.get(name.replace("_indptr_", "_value_"), index)
             rows = sizes["user" if name == "seen_indptr_" else "item"]
             if value.dtype != np.int64 or index.dtype != np.int32 or value.size != rows + 1 or value[0] != 0:
                 raise ValueError(f"{name} does not fit")
+            if beside.size != index.size and not (name == "seen_indptr_" and beside.size == 0):
+                raise ValueError(f"{name.replace('_indptr_', '_value_')} does not fit")
             if (np.diff(value) < 0).any() or value[-1] != index.size:
                 raise ValueError(f"{name} is not a running total")
             if index.size and (index.min() < 0 or index.max() >= sizes["item"]):

@@ -68,18 +68,19 @@ def test_repeated_entries_are_repeated_ratings():
     np.testing.assert_allclose(bias[0], b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_rounding_never_makes_a_nan(seed):
-    """Ten columns of rank two: without care, rounding makes pivots negative."""
+@pytest.mark.parametrize("seed", [0, 4, 5, 9, 29, 117, 179, 227])  # the last four have pivots of rounding alone
+def test_rounding_never_makes_nonsense(seed):
+    """Ten columns of rank two: without care, rounding makes pivots negative and answers of 1e20."""
     rng = np.random.default_rng(seed)
     V = (100 * rng.standard_normal((40, 2)) @ rng.standard_normal((2, 10))).astype(np.float32)
     index = np.arange(40, dtype=np.int32)
     tiny = np.full(1, 1e-9, np.float32)
     value = rng.standard_normal(40).astype(np.float32)
     X, bias = solve((np.array([0, 40], np.int64), index, value, 0.0, tiny, 1e-9, V, np.zeros(40, np.float32)))
-    assert np.isfinite(X).all()
-    assert np.isfinite(bias).all()
-    assert np.abs(V @ X[0] + bias[0] - value).max() < 4 * np.abs(value).max()
+    design = np.hstack([V, np.ones((40, 1))]).astype(np.float64)
+    best = value - design @ np.linalg.lstsq(design, value, rcond=1e-6)[0]
+    error = value - design @ np.append(X[0], bias[0])
+    assert error @ error < 1.0001 * best @ best
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])

@@ -89,20 +89,3 @@ def test_blocks_approach_the_exact_solution(problem):
     for _ in range(300):
         X, _ = solve(wmf.blocks, (*problem[:-1], X), 3)
     np.testing.assert_allclose(X, exact, rtol=2e-2, atol=2e-3)
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 33])
-def test_cholesky_solve(n):
-    rng = np.random.default_rng(n)
-    half = rng.normal(size=(n, n + 3))
-    A = half @ half.T + np.eye(n)
-    b = rng.normal(size=n)
-    answer = b.astype(np.float32)
-    wmf.cholesky_solve(np.tril(A).astype(np.float32), answer, n)
-    np.testing.assert_allclose(answer, np.linalg.solve(A, b), rtol=1e-3, atol=1e-4)
-
-
-def test_cholesky_solve_of_a_singular_matrix_is_finite():
-    answer = np.ones(3, np.float32)
-    wmf.cholesky_solve(np.zeros((3, 3), np.float32), answer, 3)
-    assert np.isfinite(answer).all()

@@ -16,28 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
-
-# The systems are lower triangles whose rows are rounded up to a whole number of vectors: what lies right of the
-# diagonal is scratch that nothing reads. Inner loops then start at 0 and end on a vector: pure vector code.
-LANES = 8
-ROWS = 8  # entries at a time: each load and store of the system serves this many
-
-
-@kernel
-def _add_outer(rows: np.ndarray, size: int, A: np.ndarray) -> None:
-    """A += sum of the outer products of 8 rows, each with itself: the lower triangle, two rows of it at a time."""
-    for i in range(0, size, 2):
-        a, b, c, d = rows[0, i], rows[1, i], rows[2, i], rows[3, i]
-        e, f, g, h = rows[4, i], rows[5, i], rows[6, i], rows[7, i]
-        j = i + 1
-        a2, b2, c2, d2 = rows[0, j], rows[1, j], rows[2, j], rows[3, j]
-        e2, f2, g2, h2 = rows[4, j], rows[5, j], rows[6, j], rows[7, j]
-        for t in range((i // LANES + 1) * LANES):
-            q, r, s, u = rows[0, t], rows[1, t], rows[2, t], rows[3, t]
-            v, w, x, y = rows[4, t], rows[5, t], rows[6, t], rows[7, t]
-            A[i, t] += ((a * q + b * r) + (c * s + d * u)) + ((e * v + f * w) + (g * x + h * y))
-            A[j, t] += ((a2 * q + b2 * r) + (c2 * s + d2 * u)) + ((e2 * v + f2 * w) + (g2 * x + h2 * y))
 
 
 @kernel
@@ -47,50 +27,6 @@ def _add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
         s = scale[p]
         for t in range(y.size):
             y[t] += s * rows[p, t]
-
-
-@kernel
-def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
-    """Row k of the factor, from what is left of A; the inverse of its diagonal is stored: one division a row."""
-    scale = np.float32(1) / np.sqrt(max(A[k, k], floor[k]))
-    for t in range(k):
-        A[k, t] *= scale
-    A[k, k] = scale
-    y[k] *= scale
-    s = y[k]
-    for t in range(k):
-        y[t] -= s * A[k, t]
-
-
-@kernel
-def _solve(A: np.ndarray, size: int, floor: np.ndarray, y: np.ndarray) -> None:
-    """Solve A x = y in place (x lands in y) for the symmetric A whose lower triangle is given; A is destroyed.
-
-    A = L'L from the last row up, so that all loops run along rows, two rows at a time. A pivot that rounding has made
-    tiny is lifted in proportion to its diagonal: a nearly singular system gives a tame answer and never a NaN.
-    """
-    for i in range(size):
-        floor[i] = A[i, i] * np.float32(1e-6)
-    k = size - 1
-    while k > 0:
-        _finish(A, k, floor, y)
-        s = A[k, k - 1]
-        for t in range(k):
-            A[k - 1, t] -= s * A[k, t]
-        _finish(A, k - 1, floor, y)
-        for i in range(k - 1):
-            s = A[k, i]
-            u = A[k - 1, i]
-            for t in range((i // LANES + 1) * LANES):
-                A[i, t] -= s * A[k, t] + u * A[k - 1, t]
-        k -= 2
-    if k == 0:
-        _finish(A, 0, floor, y)
-    for k in range(size):
-        total = y[k]
-        for t in range(k):
-            total -= A[k, t] * y[t]
-        y[k] = total * A[k, k]
 
 
 @kernel
@@ -111,7 +47,7 @@ def half_step(
     """The exact minimum of each row start..stop; a row without entries becomes 0."""
     d = V.shape[1]
     size = d + 1
-    width = ((size - 1) // LANES + 1) * LANES
+    width = rounded(size)
     A = np.empty((width, width), np.float32)
     y = np.empty(width, np.float32)
     floor = np.empty(size, np.float32)
@@ -134,7 +70,7 @@ def half_step(
                     for t in range(size):
                         rows[q, t] = 0
                     target[q] = 0
-            _add_outer(rows, size, A)
+            add_outer(rows, rows, size, A)
             _add_scaled(rows, target, y)
             p += ROWS
         if indptr[r] == last:
@@ -144,7 +80,7 @@ def half_step(
         for t in range(d):
             A[t, t] += reg[r]
         A[d, d] += reg_bias
-        _solve(A, size, floor, y)
+        solve(A, size, floor, y)
         for t in range(d):
             X[r, t] = y[t]
         bias[r] = y[d]

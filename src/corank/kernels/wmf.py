@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
 
 
@@ -182,56 +183,6 @@ def cg(
 
 
 @kernel
-def cholesky_solve(A: np.ndarray, b: np.ndarray, width: int) -> None:
-    """Solve A y = b in place (y lands in b) for the symmetric A whose lower triangle is given; A is destroyed.
-
-    A pivot that rounding made tiny or negative is lifted: a tiny step is then taken, never a NaN.
-    """
-    for i in range(width):
-        for j in range(i):
-            total = A[i, j]
-            for f in range(j):
-                total -= A[i, f] * A[j, f]
-            A[i, j] = total * A[j, j]
-        pivot = A[i, i]
-        for f in range(i):
-            pivot -= A[i, f] * A[i, f]
-        # The inverse of the diagonal is stored: one division a row.
-        A[i, i] = np.float32(1) / np.sqrt(max(pivot, np.float32(1e-12)))
-        total = b[i]
-        for f in range(i):
-            total -= A[i, f] * b[f]
-        b[i] = total * A[i, i]
-    for i in range(width - 1, -1, -1):
-        b[i] *= A[i, i]
-        for f in range(i):
-            b[f] -= A[i, f] * b[i]
-
-
-@kernel
-def _add_outer(n: int, lo: int, hi: int, rows: np.ndarray, scale: np.ndarray, A: np.ndarray) -> None:
-    """Lower triangle of A += sum_p scale_p rows_p[lo:hi] rows_p[lo:hi]', four rows a step."""
-    p = 0
-    while p + 4 <= n:
-        for i in range(hi - lo):
-            a = scale[p] * rows[p, lo + i]
-            b = scale[p + 1] * rows[p + 1, lo + i]
-            c = scale[p + 2] * rows[p + 2, lo + i]
-            e = scale[p + 3] * rows[p + 3, lo + i]
-            for f in range(i + 1):
-                A[i, f] += (
-                    a * rows[p, lo + f] + b * rows[p + 1, lo + f] + c * rows[p + 2, lo + f] + e * rows[p + 3, lo + f]
-                )
-        p += 4
-    while p < n:
-        for i in range(hi - lo):
-            a = scale[p] * rows[p, lo + i]
-            for f in range(i + 1):
-                A[i, f] += a * rows[p, lo + f]
-        p += 1
-
-
-@kernel
 def blocks(
     start: int,
     stop: int,
@@ -258,9 +209,11 @@ def blocks(
     rows = np.empty((longest, d), np.float32)
     scale = np.empty(longest, np.float32)
     score = np.empty(longest, np.float32)
-    pull = np.empty(longest, np.float32)
-    A = np.empty((block, block), np.float32)
-    step = np.empty(block, np.float32)
+    A = np.empty((rounded(block), rounded(block)), np.float32)
+    step = np.empty(rounded(block), np.float32)
+    floor = np.empty(block, np.float32)
+    some = np.zeros((ROWS, rounded(block)), np.float32)
+    scaled = np.zeros((ROWS, rounded(block)), np.float32)
     image = np.empty(d, np.float32)
     for r in range(start, stop):
         first = indptr[r]
@@ -289,12 +242,18 @@ def blocks(
                 for f in range(d):
                     total += gram[lo + i, f] * x[f]
                 step[i] = -total - reg[r] * x[lo + i]
-            _add_outer(n, lo, hi, rows, scale, A)
-            for p in range(n):
-                pull[p] = weight[first + p] - scale[p] * score[p]
-                for f in range(width):
-                    step[f] += pull[p] * rows[p, lo + f]
-            cholesky_solve(A, step, width)
+            for p in range(0, n, ROWS):
+                for q in range(ROWS):
+                    inside = p + q < n
+                    share = scale[p + q] if inside else np.float32(0)
+                    pull = weight[first + p + q] - share * score[p + q] if inside else np.float32(0)
+                    at = p + q if inside else 0  # a row of the list that is not there counts 0 times another one
+                    for f in range(width):
+                        some[q, f] = rows[at, lo + f]
+                        scaled[q, f] = share * rows[at, lo + f]
+                        step[f] += pull * rows[at, lo + f]
+                add_outer(scaled, some, width, A)
+            solve(A, width, floor, step)
             for f in range(width):
                 x[lo + f] += step[f]
             for p in range(n):

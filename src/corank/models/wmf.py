@@ -86,8 +86,10 @@ class WMF(Model):
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         """Fold-in: the vector that fit would give a user with this history, the items staying as they are."""
+        from ..kernels.csr import merged
+
         vectors = np.zeros((histories.rows, self.dim), np.float32)
-        rows = self._weighted(histories)
+        rows = self._weighted(CSR(*merged(*histories[:3]), histories.columns))
         exact = WMF(**{**self.params(), "solver": "exact"})
         exact._solve(rows, self._reg(rows), self.item_factors_, vectors)
         return np.asarray(vectors @ self.item_factors_.T)

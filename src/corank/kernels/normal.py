@@ -1,0 +1,81 @@
+"""Normal equations of small least-squares problems: building them fast and solving them safely.
+
+The systems are lower triangles whose rows are rounded up to a whole number of vectors: what lies right of the
+diagonal is scratch that nothing reads. Inner loops then start at 0 and end on a vector: pure vector code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .threads import kernel
+
+LANES = 8  # floats in a vector
+ROWS = 8  # entries at a time: each load and store of the system serves this many
+
+
+@kernel
+def rounded(size: int) -> int:
+    """The size of a system's side in memory: a whole number of vectors."""
+    return ((size - 1) // LANES + 1) * LANES
+
+
+@kernel
+def add_outer(left: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> None:
+    """A += sum over 8 rows p of left_p rows_p': the lower triangle, two rows of it at a time."""
+    for i in range(0, size, 2):
+        a, b, c, d = left[0, i], left[1, i], left[2, i], left[3, i]
+        e, f, g, h = left[4, i], left[5, i], left[6, i], left[7, i]
+        j = i + 1
+        a2, b2, c2, d2 = left[0, j], left[1, j], left[2, j], left[3, j]
+        e2, f2, g2, h2 = left[4, j], left[5, j], left[6, j], left[7, j]
+        for t in range((i // LANES + 1) * LANES):
+            q, r, s, u = rows[0, t], rows[1, t], rows[2, t], rows[3, t]
+            v, w, x, y = rows[4, t], rows[5, t], rows[6, t], rows[7, t]
+            A[i, t] += ((a * q + b * r) + (c * s + d * u)) + ((e * v + f * w) + (g * x + h * y))
+            A[j, t] += ((a2 * q + b2 * r) + (c2 * s + d2 * u)) + ((e2 * v + f2 * w) + (g2 * x + h2 * y))
+
+
+@kernel
+def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
+    """Row k of the factor, from what is left of A; the inverse of its diagonal is stored: one division a row."""
+    # Below the floor is nothing but rounding: the rows after k already say all that row k does, and x_k = 0 will do.
+    scale = np.float32(1) / np.sqrt(A[k, k]) if A[k, k] > floor[k] else np.float32(0)
+    for t in range(k):
+        A[k, t] *= scale
+    A[k, k] = scale
+    y[k] *= scale
+    s = y[k]
+    for t in range(k):
+        y[t] -= s * A[k, t]
+
+
+@kernel
+def solve(A: np.ndarray, size: int, floor: np.ndarray, y: np.ndarray) -> None:
+    """Solve A x = y in place (x lands in y) for the symmetric A whose lower triangle is given; A is destroyed.
+
+    A = L'L from the last row up, so that all loops run along rows, two rows at a time. A coordinate that the others
+    express to within rounding is left at 0: a nearly singular system gives a tame answer and never a NaN.
+    """
+    for i in range(size):
+        floor[i] = A[i, i] * np.float32(1.2e-7 * (size + 8))
+    k = size - 1
+    while k > 0:
+        _finish(A, k, floor, y)
+        s = A[k, k - 1]
+        for t in range(k):
+            A[k - 1, t] -= s * A[k, t]
+        _finish(A, k - 1, floor, y)
+        for i in range(k - 1):
+            s = A[k, i]
+            u = A[k - 1, i]
+            for t in range((i // LANES + 1) * LANES):
+                A[i, t] -= s * A[k, t] + u * A[k - 1, t]
+        k -= 2
+    if k == 0:
+        _finish(A, 0, floor, y)
+    for k in range(size):
+        total = y[k]
+        for t in range(k):
+            total -= A[k, t] * y[t]
+        y[k] = total * A[k, k]

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 
 # Layer of each top-level part; a module may import parts of its own layer or of a lower one.
 LAYERS = [
-    {"errors"},
+    {"errors", "atomic"},
     {"kernels", "params"},
     {"data", "describe", "tables", "columns", "files", "layout"},
     {"split", "ranking"},

@@ -86,7 +86,7 @@ def test_written_toml_is_a_model(split, tmp_path):
     table = tomllib.loads((tmp_path / "w.toml").read_text())
     assert make_model(table.pop("name"), table).params() == found.params
     with pytest.raises(cr.CorankError, match="cannot write"):
-        found.write(tmp_path / "none" / "w.toml")
+        found.write(tmp_path / "w.toml" / "below.toml")
 
 
 def test_bad_requests(split):

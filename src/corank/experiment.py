@@ -7,6 +7,7 @@ whatever is asked for.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 import math
 import time
@@ -210,8 +211,11 @@ class Experiment:
             name, options = ("leave_last_out", {}) if data.time is not None else ("holdout", {"by": "user", **options})
         if name not in SPLITS:
             raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
+        cut = getattr(splits, name)
+        if "seed" in inspect.signature(cut).parameters:
+            options = {"seed": self.seed, **options}
         try:
-            return getattr(splits, name)(data, **options)  # type: ignore[no-any-return]
+            return cut(data, **options)  # type: ignore[no-any-return]
         except TypeError as why:
             raise CorankError(f"split {name}: {str(why).replace(name + '() ', '')}") from None
 

@@ -31,8 +31,8 @@ _WORDS = {
     "place business restaurant hotel recipe game app video anime sku content course job beer joke i",
     "value": "rating value score stars overall bookrating userrating count plays playcount weight listens listencount "
     "clicks views quantity frequency preference hours label",
-    "time": "timestamp unixtimestamp unixreviewtime time ts datetime date createdat created eventtime eventtimestamp "
-    "reviewtime reviewdate ratingtime checkintime utctime tdat day",
+    "time": "timestamp when unixtimestamp unixreviewtime time ts datetime date createdat created eventtime "
+    "eventtimestamp reviewtime reviewdate ratingtime checkintime utctime tdat day",
     "title": "title name movietitle booktitle itemtitle producttitle itemname productname moviename trackname songname "
     "artistname englishtitle label description",
 }

@@ -10,7 +10,6 @@ import importlib.metadata
 import math
 import os
 import platform
-import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import __version__
-from .errors import CorankError
+from .atomic import write_text
 from .leaderboard import (
     STARS_MEAN,
     Line,
@@ -88,27 +87,6 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "") -> 
     if command:
         page.append(f"Made with\n\n    {plain(command)}")
     write_text(path, "\n\n".join(page) + "\n")
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file beside the target and rename it, so that a reader never meets half a report."""
-    path = Path(path)
-    if path.is_dir():
-        raise CorankError(f"{path} is a folder: give a file name such as {path / 'report.html'}")
-    part: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        part = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
-        part.chmod(0o644)
-        part.replace(path)
-    except OSError as why:
-        raise CorankError(f"cannot write {path}: {why.strerror}; choose a folder that can be written to") from None
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
 
 
 # ---- what both pages say ---------------------------------------------------------------------------------------------

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .atomic import replacing
 from .data import Array, Vocab
 from .errors import CorankError, ModelFileError
 
@@ -34,9 +33,6 @@ def save(model: Model, path: str | Path) -> None:
 
     from . import __version__
 
-    path = Path(path)
-    if path.is_dir():
-        raise CorankError(f"{path} is a folder: give a file name such as {path / 'model.corank'}")
     arrays, plain = _pack(model._learned())
     meta = {
         "format": FORMAT,
@@ -50,53 +46,42 @@ def save(model: Model, path: str | Path) -> None:
         text = json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError) as why:
         raise CorankError(f"this {type(model).__name__} holds something that a model file cannot: {why}") from None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
-    except OSError as why:
-        raise CorankError(f"cannot write to {path.parent}: {why.strerror}; choose another folder") from None
-    part = Path(name)
-    try:
+    with replacing(path) as part:
         save_file(arrays, part, metadata={"corank": text})
-        part.chmod(0o644)
         digest, at = _digest(part, _NO_DIGEST)
         with part.open("r+b") as file:
             file.seek(at)
             file.write(digest.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as why:
-        raise CorankError(f"cannot write {path}: {why.strerror}; nothing was changed") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
-def load(path: str | Path) -> Model:
-    """Read a model that `Model.save` wrote; anything else is refused with a `ModelFileError`."""
+def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
+    """Read a model that `Model.save` wrote; anything else is refused with a `ModelFileError`.
+
+    model : the class to make, for models of your own that are not part of corank.
+    """
     from .model import find
     from .params import check
 
     path = Path(path)
     meta, arrays = _read(path)
     try:
-        model = find(meta["model"])(**meta["params"])
+        kind = model if model is not None and model.name() == meta["model"] else find(meta["model"])
+        made = kind(**meta["params"])
     except (CorankError, TypeError, KeyError) as why:
         raise ModelFileError(f"{path} needs a newer corank than this one ({why}): upgrade corank") from None
     try:
-        check(model)
+        check(made)
         for name, value in _unpack(arrays, meta["state"]).items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name!r} is nothing that a model learns")
-            setattr(model, name, value)
-        _consistent(model)
+            setattr(made, name, value)
+        _consistent(made)
         # What only the model itself can know, such as two tables of one width, shows when it answers once.
-        if model._score(np.zeros(1, np.int32)).shape != (1, len(model.items_)):
+        if made._score(np.zeros(1, np.int32)).shape != (1, len(made.items_)):
             raise ValueError("it does not score its own items")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as why:
         raise ModelFileError(f"{path} is not a whole corank model ({why}): save the model again") from None
-    return model
+    return made
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .atomic import write_text
 from .errors import CorankError, MissingExtra
 from .evaluate import evaluate
 from .metrics import metric as find_metric
@@ -44,10 +45,7 @@ class Tuned:
             f"name = {json.dumps(self.start.name())}",
             *(f"{k} = {json.dumps(v)}" for k, v in self.params.items() if v is not None),
         ]
-        try:
-            Path(path).write_text("\n".join(lines) + "\n", "utf-8")
-        except OSError as why:
-            raise CorankError(f"cannot write {path}: {why.strerror}") from None
+        write_text(path, "\n".join(lines) + "\n")
 
 
 def tune(

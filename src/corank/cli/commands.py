@@ -17,6 +17,7 @@ from ..errors import CorankError
 from .show import Steps, lists, say
 
 Args = argparse.Namespace
+TABLE = ("user", "item", "value", "time", "separator", "duplicates")
 
 
 def demo(args: Args) -> None:
@@ -43,6 +44,11 @@ def compare(args: Args) -> None:
 
     command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
     if args.file.endswith(".toml"):
+        given = _given(args, *TABLE, "positive")
+        if given:
+            raise CorankError(
+                f"--{next(iter(given))} is for a table: in {args.file} say it as an option or in [columns]"
+            )
         experiment = Experiment.from_toml(args.file)
     else:
         experiment = Experiment(data=_open(args), name=Path(args.file).name)
@@ -119,11 +125,14 @@ def evaluate(args: Args) -> None:
     if not known.all():
         unknown = np.count_nonzero(~known)
         say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
+    again = _seen(model, user[known], item[known])
+    if again:
+        say(f"{again:,} rows were in the data that the model learned from: figures on them flatter it")
     owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
     ones = np.ones(owner.size, np.float32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, ones)
     rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
-    options = _evaluation(args)
+    options = _evaluation(args) | _given(args, "seed")
     metrics = options.pop("metrics", METRICS)
     split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
     print(measure(model, split, metrics, **options))
@@ -131,6 +140,7 @@ def evaluate(args: Args) -> None:
 
 def recommend(args: Args) -> None:
     """The best items for users, or for a history."""
+    from ..atomic import replacing
     from ..store import load
 
     if sum([args.user is not None, args.history is not None, args.all]) != 1:
@@ -148,7 +158,8 @@ def recommend(args: Args) -> None:
     if args.out:
         out = Path(args.out)
         _writable(out.parent)
-        ranking.to_frame().write_csv(out)
+        with replacing(out) as part:
+            ranking.to_frame().write_csv(part)
         say(f"{len(ranking):,} lists written to {out}")
     else:
         print(lists(ranking, _titles(model, args.titles), "user" if args.history is None else ""))
@@ -217,6 +228,7 @@ def data_synth(args: Args) -> None:
     import polars as pl
 
     from .. import synthetic
+    from ..atomic import replacing
 
     out = Path(args.out)
     _writable(out.parent)
@@ -228,7 +240,8 @@ def data_synth(args: Args) -> None:
     columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}
     if data.time is not None:
         columns["timestamp"] = data.time
-    pl.DataFrame(columns).write_csv(out)
+    with replacing(out) as part:
+        pl.DataFrame(columns).write_csv(part)
     say(f"{len(data):,} rows written to {out}")
 
 
@@ -247,7 +260,7 @@ def reproduce(args: Args) -> None:
     from ..report import write_markdown
 
     experiment = Experiment.from_toml(path)
-    results = _results(experiment, Path(args.out) / ".tune")
+    results = _results(experiment, Path(".corank-tune") / path.stem)
     print(results)
     page = Path(args.out) / f"{path.stem}.md"
     write_markdown(results, page, command=f"corank reproduce {path.stem}")
@@ -256,7 +269,8 @@ def reproduce(args: Args) -> None:
 
 def _run(experiment: Any, out: Path, command: str) -> Any:
     """Run, print the leaderboard, write the report, save the best model; returns it."""
-    from ..report import write_html, write_text
+    from ..atomic import write_text
+    from ..report import write_html
 
     _writable(out)
     results = _results(experiment, out / "tune")
@@ -279,7 +293,7 @@ def _open(args: Args, quiet: bool = False) -> Dataset:
     """The table a command names, saying how it was read."""
     from ..datasets import open_any
 
-    options = _given(args, "user", "item", "value", "time", "separator", "duplicates")
+    options = _given(args, *TABLE)
     data = open_any(args.file, **options)
     if args.positive is not None:
         data = data.take(data.value >= args.positive).compact()
@@ -333,6 +347,13 @@ def _writable(folder: Path) -> None:
         raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
     if not os.access(folder, os.W_OK):
         raise CorankError(f"cannot write to {folder}: it is read-only; choose another folder with -o")
+
+
+def _seen(model: Any, users: Any, items: Any) -> int:
+    """How many of these pairs the model learned from."""
+    width = len(model.items_)
+    owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_))
+    return int(np.isin(users.astype(np.int64) * width + items, owner * width + model.seen_index_).sum())
 
 
 def _titles(model: Any, path: str | None) -> dict[Any, str]:

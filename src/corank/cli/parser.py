@@ -77,6 +77,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     _data_flags(evaluate)
     _protocol_flags(evaluate, split=False)
+    evaluate.add_argument("--seed", type=int, help="fixes sampled negatives (default 0)")
 
     recommend = command("recommend", commands.recommend, "the best items for users, or for a history")
     recommend.add_argument("model", metavar="MODEL")

@@ -120,7 +120,7 @@ class Steps:
         if self.bar is not None:
             self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
         if what in ("done", "failed") or (what == "trial" and self.bar is None):
-            (self.bar.console.print if self.bar is not None else say)(f"  {label:<14} {note}")
+            (self.bar.console.print if self.bar is not None else say)(f"  {label:<14}  {note}")
         return not self.stop.asked
 
 

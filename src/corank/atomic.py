@@ -1,0 +1,41 @@
+"""Files that are whole or not there: written beside the target, renamed into place."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import CorankError
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A path to write to; it takes the place of `path` when the block ends well, and disappears when it does not."""
+    path = Path(path)
+    if path.is_dir():
+        raise CorankError(f"{path} is a folder: give a file name in it")
+    part: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        os.close(handle)
+        part = Path(name)
+        yield part
+        part.chmod(0o644)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())  # the name must not point at data that a power cut loses
+        part.replace(path)
+    except OSError as why:
+        raise CorankError(f"cannot write {path}: {why.strerror}; choose a folder that can be written to") from None
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file in one go."""
+    with replacing(path) as part:
+        part.write_text(text, "utf-8", errors="replace", newline="\n")

@@ -172,3 +172,45 @@ def top_k(row, k):
     """Positions of the k largest entries, equal ones by rising position; neither NaN nor -inf."""
     real = [j for j in range(len(row)) if row[j] > -np.inf]
     return sorted(real, key=lambda j: (-row[j], j))[:k]
+
+
+# ---- pairwise ranking losses -------------------------------------------------------------------------------------
+
+
+def hinge_list(m, level):
+    """(loss, gradient, Hessian) of the squared hinge over all pairs of different level, one pair at a time."""
+    n = len(m)
+    loss, gradient, hessian = 0.0, np.zeros(n), np.zeros((n, n))
+    for j in range(n):
+        for k in range(n):
+            short = 1 - (m[k] - m[j])
+            if level[k] > level[j] and short >= 0:
+                loss += short**2
+                gradient[j] += 2 * short
+                gradient[k] -= 2 * short
+                hessian[np.ix_([j, k], [j, k])] += np.array([[2, -2], [-2, 2]])
+    return loss, gradient, hessian
+
+
+def logistic_pairs(m, high, low):
+    """(loss, gradient, Hessian) of log(1 + exp(-(m_high - m_low))) over given pairs."""
+    n = len(m)
+    loss, gradient, hessian = 0.0, np.zeros(n), np.zeros((n, n))
+    for j, k in zip(high, low, strict=True):
+        z = m[j] - m[k]
+        s = 1 / (1 + np.exp(z))
+        loss += np.log1p(np.exp(-z))
+        gradient[j] -= s
+        gradient[k] += s
+        hessian[np.ix_([j, k], [j, k])] += s * (1 - s) * np.array([[1, -1], [-1, 1]])
+    return loss, gradient, hessian
+
+
+def primal_cr_objective(U, V, data, reg):
+    """Squared hinge over every pair of differently rated items of every user, plus reg / 2 of all squares."""
+    total = 0.5 * reg * ((U.astype(np.float64) ** 2).sum() + (V.astype(np.float64) ** 2).sum())
+    for u in range(len(U)):
+        mine = data.user == u
+        scores = V[data.item[mine]].astype(np.float64) @ U[u].astype(np.float64)
+        total += hinge_list(scores, data.value[mine])[0]
+    return total

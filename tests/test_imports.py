@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 LAYERS = [
     {"errors", "atomic"},
     {"kernels", "params"},
-    {"data", "describe", "tables", "columns", "files", "layout"},
+    {"data", "comparisons", "describe", "tables", "columns", "files", "layout"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "compare"},
     {"model", "store"},

@@ -36,6 +36,7 @@ _HOMES = {
     "models.ease": ("EASE",),
     "models.item_knn": ("ItemKNN",),
     "models.popularity": ("Popularity",),
+    "models.primal_cr": ("PrimalCR",),
     "models.wmf": ("WMF",),
 }
 _MODULES = ("datasets", "metrics", "report", "synthetic")

@@ -163,6 +163,14 @@ class Dataset:
     item_graph: CSR | None = None
     user_labels: Mapping[str, Array] = field(default_factory=dict)
     item_labels: Mapping[str, Array] = field(default_factory=dict)
+    comparisons: NDArray[np.int32] | None = None  # [m, 3] user, preferred item, other item
+
+    @staticmethod
+    def from_comparisons(user: Any, preferred: Any, other: Any) -> Dataset:
+        """Pairwise data: user u prefers one item to another, a row each; for models that learn from pairs."""
+        from .comparisons import dataset
+
+        return dataset(user, preferred, other)
 
     def __post_init__(self) -> None:
         n = self.user.size
@@ -224,25 +232,27 @@ class Dataset:
 
     def take(self, rows: Array) -> Dataset:
         """The rows chosen by a mask or by positions; the vocabularies stay as they are."""
-        return dataclasses.replace(
-            self,
-            user=self.user[rows],
-            item=self.item[rows],
-            value=self.value[rows],
-            time=None if self.time is None else self.time[rows],
-        )
+        user, item, compared = self.user[rows], self.item[rows], self.comparisons
+        if compared is not None:  # a comparison goes with its two rows
+            from .comparisons import within
+
+            compared = compared[within(compared, user, item, len(self.items))]
+        time = None if self.time is None else self.time[rows]
+        return dataclasses.replace(self, user=user, item=item, value=self.value[rows], time=time, comparisons=compared)
 
     def join(self, other: Dataset) -> Dataset:
         """The rows of both; they must share their vocabularies, as the parts of a split do."""
         if self.users != other.users or self.items != other.items:
             raise CorankError("these datasets have different users or items: only parts of one dataset can be joined")
         times = None if self.time is None or other.time is None else np.concatenate([self.time, other.time])
+        compared = [part.comparisons for part in (self, other) if part.comparisons is not None]
         return dataclasses.replace(
             self,
             user=np.concatenate([self.user, other.user]),
             item=np.concatenate([self.item, other.item]),
             value=np.concatenate([self.value, other.value]),
             time=times,
+            comparisons=np.concatenate(compared) if compared else None,
         )
 
     def compact(self) -> Dataset:
@@ -257,6 +267,11 @@ class Dataset:
             changes[f"{side}_labels"] = {k: v[old] for k, v in getattr(self, f"{side}_labels").items()}
             if graph is not None:
                 changes[f"{side}_graph"] = from_scipy(graph.scipy()[old][:, old])
+        if self.comparisons is not None:
+            codes = [
+                np.searchsorted(keep[side], self.comparisons[:, at]) for at, side in enumerate(("user", "item", "item"))
+            ]
+            changes["comparisons"] = np.stack(codes, axis=1).astype(np.int32)
         return dataclasses.replace(self, **changes)
 
     def describe(self) -> Description:

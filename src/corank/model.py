@@ -40,6 +40,7 @@ class Model:
     seed: int = param(0, "fixes every random draw", low=0)
 
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
+    needs_ratings: ClassVar[bool] = False  # learns from differences between the values of a user
     order_matters: ClassVar[bool] = (
         False  # scores depend on the order of a history, so evaluation passes the newest one
     )

@@ -20,12 +20,12 @@ def pytest_generate_tests(metafunc):
 
 @functools.cache
 def fitted(cls: type[cr.Model]) -> cr.Model:
-    return cls().fit(board_for(cls.predicts_ratings))
+    return cls().fit(board_for(cls.predicts_ratings or cls.needs_ratings))
 
 
 @pytest.fixture
 def board(cls) -> cr.Dataset:
-    return board_for(cls.predicts_ratings)
+    return board_for(cls.predicts_ratings or cls.needs_ratings)
 
 
 @pytest.fixture

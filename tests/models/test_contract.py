@@ -382,7 +382,7 @@ def test_file_may_be_renamed(model, path):
 
 
 def test_save_replaces_the_old_file(cls, model, path):
-    other = cls().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4]))
+    other = cls().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4], value=[1.0, 2.0, 1.0]))
     other.save(path)
     assert_same_state(cr.load(path), other)
     assert [p.name for p in path.parent.iterdir()] == [path.name]

@@ -214,3 +214,79 @@ def primal_cr_objective(U, V, data, reg):
         scores = V[data.item[mine]].astype(np.float64) @ U[u].astype(np.float64)
         total += hinge_list(scores, data.value[mine])[0]
     return total
+
+
+# ---- collrank: a ranking SVM and its dual --------------------------------------------------------------------------
+
+
+def svm_primal(w, X, reg):
+    """reg / 2 |w|^2 + sum of max(0, 1 - w.x)^2, one row of X a pair; value and gradient."""
+    short = np.maximum(0.0, 1.0 - X @ w)
+    return 0.5 * reg * w @ w + (short**2).sum(), reg * w - 2.0 * X.T @ short
+
+
+def svm_dual(alpha, X, reg):
+    """Lower bound of the minimum of `svm_primal` for any alpha >= 0; equal to it at the best alpha."""
+    w = X.T @ alpha / reg
+    return (alpha - alpha**2 / 4).sum() - 0.5 * reg * w @ w
+
+
+def svm_sweep(alpha, X, reg, order):
+    """Exact maximum of the dual along one coordinate after the other, w made anew each time."""
+    alpha = alpha.astype(np.float64)
+    for p in order:
+        w = X.T @ alpha / reg
+        alpha[p] = max(0.0, alpha[p] + (1 - w @ X[p] - alpha[p] / 2) / (X[p] @ X[p] / reg + 0.5))
+    return alpha
+
+
+def item_features(users, high, low, U, items):
+    """One row a pair: the user's vector at the row of the high item and its negative at the low one, flattened."""
+    X = np.zeros((len(high), items, U.shape[1]))
+    for p, (i, j, k) in enumerate(zip(users, high, low, strict=True)):
+        X[p, j] += U[i]
+        X[p, k] -= U[i]
+    return X.reshape(len(high), -1)
+
+
+# ---- stochastic gradient descent: MF and BPR -----------------------------------------------------------------------
+
+
+def mf_loss(y, mean, x, b, v, c, held):
+    """Squared error of one rating and its share of the penalties; held = those on x, b, v and c."""
+    error = y - mean - b - c - x @ v
+    return error**2 + held[0] * x @ x + held[1] * b * b + held[2] * v @ v + held[3] * c * c
+
+
+def mf_steps(ratings, lr, bias_lr, mean, s, h, t, g, X, b, V, c):
+    """Steps for (user, item, rating) in the given order, in place."""
+    for u, i, y in ratings:
+        error = y - mean - b[u] - c[i] - X[u] @ V[i]
+        X[u], V[i] = X[u] + lr * (error * V[i] - s[u] * X[u]), V[i] + lr * (error * X[u] - t[i] * V[i])
+        b[u] += bias_lr * (error - h[u] * b[u])
+        c[i] += bias_lr * (error - g[i] * c[i])
+
+
+def bpr_loss(u, v, w, b, c, reg):
+    """Loss of one triple: u should like (v, b) more than (w, c)."""
+    x = u @ (v - w) + b - c
+    return math.log1p(math.exp(-x)) + reg / 2 * (u @ u + v @ v + w @ w + b * b + c * c)
+
+
+def bpr_steps(triples, lr, bias_lr, reg, U, V, bias):
+    """Steps for (user, item taken, item not taken) in the given order, in place."""
+    for a, i, j in triples:
+        u, v, w = U[a].copy(), V[i].copy(), V[j].copy()
+        e = 1 / (1 + math.exp(u @ (v - w) + bias[i] - bias[j]))
+        U[a] = u + lr * (e * (v - w) - reg * u)
+        V[i] = v + lr * (e * u - reg * v)
+        V[j] = w + lr * (-e * u - reg * w)
+        bias[i] += bias_lr * (e - reg * bias[i])
+        bias[j] += bias_lr * (-e - reg * bias[j])
+
+
+def bpr_user_loss(x, taken, V, bias, reg):
+    """What the fold-in minimises, up to a factor: the mean over all triples of a user whose vector is x."""
+    scores = V @ x + bias
+    margins = scores[taken][:, None] - np.delete(scores, taken)
+    return np.log1p(np.exp(-margins)).mean() + reg / 2 * x @ x

@@ -198,6 +198,37 @@ def test_help_and_version(run, capsys):
     assert "corank" in capsys.readouterr().out
 
 
+def test_the_model_may_stand_anywhere(run):
+    assert run("fit -o a.corank --dim 3 wmf {r} --epochs 1")[0] == 0
+    assert cr.load("a.corank").dim == 3
+
+
+def test_compare_for_ratings(run):
+    code, out, _ = run("compare {r} -o res --task explicit --models als,primal_cr,popularity")
+    assert code == 0
+    assert "rated: each user's test items only" in out
+    assert "pairwise_error" in out
+
+
+def test_sampled_negatives_with_default_metrics(run):
+    code, out, _ = run("compare {r} -o res --models popularity,item_knn --protocol sampled --negatives 20")
+    assert code == 0
+    assert "20 uniform negatives" in out
+
+
+def test_tune_keeps_what_is_given(run):
+    code, out, _ = run("tune ease {r} --reg 250 --trials 3")
+    assert code == 0
+    assert "best of 1 trials" in out
+
+
+def test_ids_with_commas(run):
+    pl.DataFrame({"user": ["a", "a", "b"], "item": ["x, y", "z", "x, y"]}).write_csv("c.csv")
+    assert run("fit popularity c.csv -o c.corank")[0] == 0
+    assert main(["recommend", "c.corank", "--history", '"x, y"']) == 0
+    assert main(["recommend", "c.corank", "--history", "x, y"]) == 2
+
+
 MISTAKES = [
     ("fti wmf {r} -o x.corank", "did you mean 'fit'"),
     ("fit wfm {r} -o x.corank", "did you mean 'wmf'"),
@@ -216,6 +247,13 @@ MISTAKES = [
     ("compare {r} --split leave_last", "did you mean 'leave_last_out'"),
     ("compare {r} --protocol fulll", "full"),
     ("compare nothing.toml", "nothing.toml"),
+    ("compare {r} --negatives 5", "belong to protocol 'sampled'"),
+    ("compare {r} --models ,", "names nothing"),
+    ("compare {r} --metrics ,", "names nothing"),
+    ("compare {r} --tune -3", "0 or more"),
+    ("compare {r} --task implict", "implict"),
+    ("evaluate {m} {r} --protocol ful", "did you mean 'full'"),
+    ("fit wmf {r} -o .", "is a folder"),
     ("recommend {m} --user 99999", "unknown user 99999"),
     ("recommend {m} --user bob", "not an integer"),
     ("recommend {m} --history 1,zzz", "zzz"),
@@ -272,6 +310,10 @@ def test_read_only_folder(run):
 def test_out_folder_that_is_a_file(run):
     """Also as root: a result that cannot be written is found before the work."""
     Path("taken").write_text("")
+    Path("full/report.html").mkdir(parents=True)
+    code, _, err = run("compare {r} -o full --models popularity")
+    assert code == 2
+    assert "is a folder" in err
     for line in ("fit wmf {r} -o taken/x.corank", "compare {r} -o taken", "recommend {m} --all -o taken/r.csv"):
         code, _, err = run(line)
         assert code == 2

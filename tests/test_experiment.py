@@ -42,7 +42,9 @@ def test_same_seed_same_table(made):
 
 def test_all_models_by_default(made):
     results = cr.Experiment(data=made.data, metrics=["recall@5"]).run()
-    assert {row.label for row in results.rows} == set(cr.available())
+    assert {row.label for row in results.rows} == {n for n in cr.available() if cr.find(n).suits("implicit")}
+    explicit = cr.Experiment(data=made.data, task="explicit").rows_asked()
+    assert {"als", "primal_cr", "popularity"} <= {row.label for row in explicit}
 
 
 def test_split_follows_the_data(made):
@@ -102,7 +104,7 @@ def test_mistakes_are_found_before_anything_is_fitted(made):
     assert heard == []
     with pytest.raises(cr.CorankError, match="has no hyper-parameter 'dmi'; did you mean 'dim'"):
         make_model("wmf", {"dmi": 3})
-    with pytest.raises(cr.CorankError, match="unexpected keyword"):
+    with pytest.raises(cr.CorankError, match="no option 'share'"):
         cr.Experiment(data=made.data, split={"name": "holdout", "share": 0.5}).make_split()
 
 
@@ -136,3 +138,92 @@ def test_toml_mistakes(tmp_path, text, expected):
     (tmp_path / "e.toml").write_text(text)
     with pytest.raises(cr.CorankError, match=expected):
         cr.Experiment.from_toml(tmp_path / "e.toml")
+
+
+def test_seeds_are_pooled(made):
+    timeless = cr.from_arrays(user=made.data.user, item=made.data.item)
+    split = {"name": "holdout", "by": "user"}
+    single = [
+        cr.Experiment(data=timeless, models=["wmf"], metrics=["ndcg@10"], seed=s, split=split).run() for s in (0, 1, 2)
+    ]
+    pooled = cr.Experiment(data=timeless, models=["wmf"], metrics=["ndcg@10"], seeds=[0, 1, 2], split=split).run()
+    figures = [r.best.report["ndcg@10"] for r in single]
+    assert len(set(figures)) == 3  # other splits, other starts
+    assert pooled.best.report["ndcg@10"] == pytest.approx(np.mean(figures), abs=2e-3)
+    assert pooled.best.deviation["ndcg@10"] == pytest.approx(np.std(figures, ddof=1), rel=1e-6)
+    low, high = pooled.best.report.interval["ndcg@10"]
+    assert low < pooled.best.report["ndcg@10"] < high
+
+
+def test_published_figures_stand_beside(made, tmp_path):
+    rows = [{"name": "popularity", "published": {"ndcg@10": 0.5}}, "item_knn"]
+    results = cr.Experiment(data=made.data, models=rows, metrics=["ndcg@10"]).run()
+    cr.report.write_markdown(results, tmp_path / "page.md", command="corank reproduce page")
+    assert "NDCG@10 0.5" in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.parametrize("protocol", ["full", "sampled", "rated"])
+def test_every_protocol_has_metrics_of_its_own(made, protocol):
+    results = cr.Experiment(data=made.data, models=["popularity", "item_knn"], protocol=protocol).run()
+    assert len(results.rows) == 2
+    assert str(results)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tune": "3"},
+        {"tune": -1},
+        {"refit": "no"},
+        {"relevant": "a"},
+        {"positive": "a"},
+        {"protocol": "ful"},
+        {"task": "explict"},
+        {"negatives": 7},
+        {"columns": {"usr": "user"}},
+        {"columns": {"user": 3}},
+        {"data": 5},
+        {"split": {"nmae": "holdout"}},
+        {"split": {"test": 0.5}},
+        {"split": {"name": "holdout", "tst": 0.5}},
+        {"split": {"name": "holdout", "test": "a"}},
+        {"split": "fixed_per_user"},
+        {"models": "ease"},
+        {"models": [cr.WMF]},
+        {"metrics": ["ndgc@10"]},
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_a_sentence_and_nothing_is_fitted(made, wrong):
+    heard = []
+    with pytest.raises(cr.CorankError):
+        cr.Experiment(**{"data": made.data, "models": ["popularity"], **wrong}).run(
+            lambda label, event: heard.append(event)
+        )
+    assert not [e for e in heard if e["event"] != "start"]
+
+
+class Backwards(cr.Popularity):
+    """A model of somebody's own: the rarest first."""
+
+    def _score(self, users):
+        return -super()._score(users)
+
+
+def test_a_model_of_your_own_is_a_contender(made, tmp_path):
+    results = cr.Experiment(data=made.data, models=[Backwards(), made.oracle], metrics=["ndcg@10"]).run()
+    assert results.best.label == "Backwards"
+    results.best.model.save(tmp_path / "own.corank")
+    with pytest.raises(cr.CorankError):
+        cr.load(tmp_path / "own.corank")
+    assert isinstance(cr.load(tmp_path / "own.corank", model=Backwards), Backwards)
+
+
+def test_a_metric_of_your_own(made, tmp_path):
+    def places(positions):
+        """How many items stand above the test item, on average."""
+        return np.add.reduceat(positions.above.astype(float), positions.indptr[:-1])
+
+    results = cr.Experiment(data=made.data, models=["popularity", "item_knn"], metrics=["ndcg@10", places]).run()
+    assert "places" in str(results)
+    cr.report.write_html(results, tmp_path / "r.html")

@@ -13,15 +13,15 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 
 # Layer of each top-level part; a module may import parts of its own layer or of a lower one.
 LAYERS = [
-    {"errors", "atomic"},
+    {"errors", "atomic", "memory"},
     {"kernels", "params"},
     {"data", "comparisons", "describe", "tables", "columns", "files", "layout"},
     {"split", "ranking"},
-    {"metrics", "protocol", "counting", "evaluate", "compare"},
+    {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
     {"model", "store"},
     {"models"},
     {"oracles", "synthetic", "readers", "catalogue", "datasets", "download"},
-    {"tune", "experiment", "leaderboard"},
+    {"tune", "results", "experiment", "leaderboard"},
     {"canvas", "plots", "figures", "report"},
     {"cli", "__main__"},
 ]

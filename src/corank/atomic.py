@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import CorankError
 
+STALE = 3600  # seconds
 
-@contextmanager
+
+@contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A path to write to; it takes the place of `path` when the block ends well, and disappears when it does not."""
     path = Path(path)
@@ -28,11 +32,20 @@ def replacing(path: str | Path) -> Iterator[Path]:
         with part.open("rb") as file:
             os.fsync(file.fileno())  # the name must not point at data that a power cut loses
         part.replace(path)
+        _sweep(path)
     except OSError as why:
         raise CorankError(f"cannot write {path}: {why.strerror}; choose a folder that can be written to") from None
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed saves to the same name left: parts that nobody has written to for an hour."""
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}.part"):  # eight: the letters of `mkstemp`
+        with contextlib.suppress(OSError):  # another process may be sweeping too
+            if time.time() - stale.stat().st_mtime > STALE:
+                stale.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import CorankError
+from .errors import CorankError, shorten
 
 if TYPE_CHECKING:
     import polars as pl
@@ -154,8 +154,9 @@ def _parsed(text: pl.Series, parsed: pl.Series, name: str, where: Where, what: s
     if parsed.null_count():
         row = int(parsed.is_null().arg_max() or 0)
         raise CorankError(
-            f"{where(row)} of {name} is {text[row]!r}, which is not {what} ({parsed.null_count():,} such rows): "
-            f"repair it, name another column with {role}=..., or leave it out with {role}=''"
+            f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what} "
+            f"({parsed.null_count():,} such rows): repair it, name another column with {role}=..., "
+            f"or leave it out with {role}=''"
         )
     return parsed
 

@@ -7,6 +7,7 @@ are external (ints or strings) and live in a `Vocab`; everything inside works wi
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,6 +21,7 @@ from .errors import CorankError, suggest
 if TYPE_CHECKING:
     from .describe import Description
 
+log = logging.getLogger("corank.tables")
 Array = NDArray[Any]
 Duplicates = Literal["last", "first", "sum", "mean", "max", "keep", "error"]
 DUPLICATES = ("last", "first", "sum", "mean", "max", "keep", "error")
@@ -312,7 +314,7 @@ def from_arrays(
         dict(user_labels or {}),
         dict(item_labels or {}),
     )
-    return settle_duplicates(data, duplicates)
+    return settle_duplicates(data, duplicates, tell=True)
 
 
 def from_frame(
@@ -335,8 +337,8 @@ def from_scipy(matrix: Any) -> CSR:
     )
 
 
-def settle_duplicates(data: Dataset, rule: Duplicates) -> Dataset:
-    """Apply the rule for repeated (user, item) pairs; see `from_arrays`."""
+def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) -> Dataset:
+    """Apply the rule for repeated (user, item) pairs, see `from_arrays`; `tell` logs how many there are."""
     if rule not in DUPLICATES:
         raise CorankError(f"duplicates={rule!r} is not a rule{suggest(str(rule), DUPLICATES)}")
     if rule == "keep" or len(data) == 0:
@@ -355,6 +357,10 @@ def settle_duplicates(data: Dataset, rule: Duplicates) -> Dataset:
             f"user {who!r} and item {what!r} occur together more than once ({repeated:,} repeated rows in all): "
             "choose a rule with duplicates='last', 'first', 'sum', 'mean', 'max' or 'keep'"
         )
+    if tell:
+        what = f"{'the' if rule in ('first', 'last') else 'their'} {rule}"
+        counts = f"{repeated:,} of {len(data):,} rows repeat"
+        log.info("%s a (user, item) pair: kept %s (duplicates=%r)", counts, what, rule)
     kept = starts_group if rule == "first" else ends_group
     rows = np.ones(len(data), np.bool_)
     rows[order[~kept]] = False

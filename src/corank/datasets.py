@@ -10,6 +10,7 @@ The root folder is `root`, else the environment variable CORANK_DATA, else `cora
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from .files import Files
 from .split import Split
 
 __all__ = ["Info", "Source", "default_root", "info", "load", "load_split", "locate", "names", "open_any"]
+
+log = logging.getLogger("corank.datasets")
 
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
@@ -43,7 +46,8 @@ def default_root() -> Path:
 def load(name: str, root: str | Path | None = None) -> Dataset:
     """All rows of a named dataset (training and test together where it comes with a split)."""
     entry = info(name)
-    return _read(entry, locate(entry, root))
+    files = locate(entry, root)
+    return _read(entry, files, files.place)
 
 
 def load_split(name: str, root: str | Path | None = None) -> Split:
@@ -91,8 +95,9 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
     """
     options = {key: value for key, value in options.items() if value is not None}
     place = Path(path).expanduser()
-    if place.is_file() and not (place.suffix == ".zip" or (not options and _known_file(place))):
-        return _read_table(place, options)
+    if place.is_file() and place.suffix != ".zip":
+        known = None if options else _read_known(place)
+        return _read_table(place, options) if known is None else known
     duplicates = options.pop("duplicates", None)
     if options:
         given = next(iter(options))
@@ -107,15 +112,30 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
             "or rename the files as their publisher does"
         )
     else:
-        raise CorankError(f"there is no file and no dataset {str(path)!r}{suggest(str(path), CATALOGUE)}")
-    return data if duplicates is None else settle_duplicates(data, duplicates)
+        raise _nothing_there(place)
+    return data if duplicates is None else settle_duplicates(data, duplicates, tell=True)
 
 
-def _read(entry: Info, files: Files) -> Dataset:
+def _read(entry: Info, files: Files, shown: Path) -> Dataset:
+    """The rows; what they were taken for is logged, because a file may only happen to have the name of a known one."""
     if entry.read is not None:
-        return entry.read(files)
-    assert entry.read_split is not None  # the catalogue gives every set one of the two
-    return entry.read_split(files)[0]
+        data = entry.read(files)
+    else:
+        assert entry.read_split is not None  # the catalogue gives every set one of the two
+        data = entry.read_split(files)[0]
+    log.info("%s: read as %s (%s): %s", shown, entry.name, entry.title, ", ".join(_parts(data)))
+    return data
+
+
+def _parts(data: Dataset) -> list[str]:
+    """What the rows of a set tell, in words."""
+    parts = ["user", "item"]
+    if np.any(data.value != 1):
+        parts.append("rating")
+    if data.time is not None:
+        in_order = np.array_equal(data.time, np.arange(len(data)))
+        parts.append("place in the file as time" if in_order else "timestamp")
+    return parts + [f"{side} graph" for side in ("user", "item") if getattr(data, f"{side}_graph") is not None]
 
 
 def _holding(entry: Info, place: Path) -> Files | None:
@@ -135,9 +155,18 @@ def _holding(entry: Info, place: Path) -> Files | None:
     return None
 
 
-def _known_file(path: Path) -> bool:
-    """Whether a single file is one of a known set that no table reader would understand."""
-    return path.suffix not in TABLES and bool(_recognise(path))
+def _read_known(path: Path) -> Dataset | None:
+    """A single file as the known set whose name it has; None where its lines say that it is something else."""
+    entries = [] if path.suffix in TABLES else _recognise(path)
+    if not entries:
+        return None
+    try:
+        data = _read_first(entries, path)
+    except CorankError:
+        log.info("%s: has the name of a file of %s but not its lines: read as a table", path, entries[0].name)
+        return None
+    log.info("%s: to read it as any other table, name its columns or a rule for duplicates", path)
+    return data
 
 
 def _recognise(path: Path) -> list[Info]:
@@ -165,7 +194,7 @@ def _read_first(entries: list[Info], path: Path) -> Dataset:
         files = _holding(entry, place)
         assert files is not None  # `_recognise` has looked
         try:
-            return _read(entry, files)
+            return _read(entry, files, path)
         except CorankError as error:
             problem = problem or error
     assert problem is not None
@@ -173,6 +202,19 @@ def _read_first(entries: list[Info], path: Path) -> Dataset:
 
 
 def _read_table(path: Path, options: dict[str, Any]) -> Dataset:
-    from .tables import read_csv, read_parquet
+    from .tables import is_parquet, read_csv, read_parquet
 
-    return read_parquet(path, **options) if path.suffix in (".parquet", ".pq") else read_csv(path, **options)
+    if not is_parquet(path):
+        return read_csv(path, **options)
+    for given in ("separator", "header"):
+        if given in options:
+            raise CorankError(f"{given}= is for text files and {str(path)!r} is Parquet: leave it out")
+    return read_parquet(path, **options)
+
+
+def _nothing_there(path: Path) -> CorankError:
+    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = suggest(path.name, [*CATALOGUE, *beside])
+    if "did you mean" in near:
+        return CorankError(f"there is no file and no dataset {str(path)!r}{near}")
+    return CorankError(f"there is no file {str(path)!r}; `corank data list` names the public datasets")

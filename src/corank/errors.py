@@ -30,3 +30,8 @@ def suggest(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(known)}"
+
+
+def shorten(text: str, width: int = 60) -> str:
+    """What fits in a sentence of a text that may be a whole file."""
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -14,75 +14,34 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from . import leaderboard
 from . import split as splits
 from .data import Dataset
 from .errors import CorankError, suggest
-from .evaluate import Report, evaluate
+from .evaluate import evaluate
+from .metrics import AnyMetric, metrics_of
 from .model import Model, available, find
 from .params import check
+from .pooling import pooled, spread
+from .protocol import as_protocol
+from .results import Results, Row
 from .split import Split
-
-if TYPE_CHECKING:
-    import polars as pl
 
 logger = logging.getLogger("corank")
 
 SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization")
-METRICS = ("ndcg@10", "recall@10", "mrr@10", "coverage@10", "novelty@10")
+# What is measured when nothing is said; the first one decides.
+METRICS = {
+    "full": ("ndcg@10", "recall@10", "mrr@10", "coverage@10", "novelty@10"),
+    "sampled": ("ndcg@10", "recall@10", "mrr@10"),
+    "rated": ("ndcg@10", "pairwise_error"),
+}
+# implicit: who takes what next? explicit: in which order does a user rate the items?
+TASKS = {"implicit": "full", "explicit": "rated"}
+COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
 Progress = Callable[[str, dict[str, Any]], bool | None]
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One line of a leaderboard: a fitted model and what it scored."""
-
-    label: str
-    model: Model
-    report: Report
-    trials: int = 0  # how many settings were tried on validation before this one was chosen
-
-    @property
-    def oracle(self) -> bool:
-        """The row knows the truth (synthetic data): a ceiling, not a contender."""
-        return not isinstance(self.model, Model) or self.model.name() not in available()
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """What an experiment found, best row first."""
-
-    split: Split
-    rows: list[Row]
-    metrics: tuple[str, ...]
-    name: str = "experiment"
-    seconds: float = 0.0
-    failed: dict[str, str] = field(default_factory=dict)  # label -> why the row is missing
-
-    @property
-    def best(self) -> Row:
-        """The best row that is a contender."""
-        return next((row for row in self.rows if not row.oracle), self.rows[0])
-
-    @cached_property
-    def lines(self) -> list[leaderboard.Line]:
-        """The rows compared with the best one; the tests run once."""
-        return leaderboard.lines(self)
-
-    def leaderboard(self) -> pl.DataFrame:
-        """One row a model: metrics with intervals, p, effect, shares of users, seconds, hyper-parameters."""
-        return leaderboard.frame(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything but the per-user values, as plain values for JSON."""
-        return leaderboard.as_dict(self)
-
-    def __str__(self) -> str:
-        return leaderboard.text(self)
 
 
 @dataclass(kw_only=True)
@@ -90,12 +49,11 @@ class Experiment:
     """The question: which of these models ranks best for these users?"""
 
     data: Dataset | Split | str | Path
-    models: Sequence[
-        str | Mapping[str, Any] | Model
-    ] = ()  # names, tables {name = ..., dim = ...} or models; all when empty
+    models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
     split: str | Mapping[str, Any] = "auto"  # a name of SPLITS, or a table {name = ..., seed = ...}
-    metrics: Sequence[str] = METRICS  # the first one decides
-    protocol: str = "full"
+    task: str = "implicit"  # or explicit: chooses models, protocol and split where nothing else is said
+    metrics: Sequence[AnyMetric] = ()  # names or functions, the first one decides; by the protocol when empty
+    protocol: str = ""  # full, sampled or rated; by the task when empty
     negatives: int = 100  # of the protocol 'sampled'
     popular: bool = False  # draw them by popularity
     relevant: float | None = None  # test rows below this value do not count as relevant
@@ -103,6 +61,7 @@ class Experiment:
     tune: int = 0  # settings to try on validation for each model
     refit: bool = False  # give the validation rows back to training for the final fit
     seed: int = 0
+    seeds: Sequence[int] = ()  # run everything once for each, splits included; the report is their mean
     name: str = "experiment"
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
 
@@ -132,68 +91,128 @@ class Experiment:
 
         storage : a folder where tuning is kept, so that a stopped run goes on where it was.
         """
-        from .tune import tune
-
         start = time.perf_counter()
-        tell: Progress = on_progress or (lambda label, event: None)
-        rows_asked = [self._model(m) for m in (self.models or available())]
-        split = self.make_split()
-        options = self._protocol()
+        self.check()
+        asked = self.rows_asked()
+        metrics = metrics_of(self.measured())
+        parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
         done: list[Row] = []
         failed: dict[str, str] = {}
-        for label, model in rows_asked:
-            if tell(label, {"event": "start"}) is False:
+        for row in asked:
+            watch = _Watch(row.label, on_progress)
+            if watch(event="start"):
                 break
-
-            stopped = False
-
-            def heard(entry: dict[str, Any], label: str = label) -> bool | None:
-                nonlocal stopped
-                stopped = tell(label, {"event": "epoch", **entry}) is False
-                return not stopped
-
             try:
-                trials = 0
-                if self.tune and type(model).__module__.startswith(f"{__package__}.models."):
-                    tuned = tune(
-                        model,
-                        split,
-                        metric=self.metrics[0],
-                        trials=self.tune,
-                        storage=storage,
-                        on_trial=heard,
-                        **options,
-                    )
-                    model, trials = tuned.model(), tuned.trials
-                final = split.refit() if self.refit else split
-                if not stopped:
-                    model.fit(final.train, on_epoch=heard)
-                if stopped:  # a half-trained row would be compared unfairly
-                    break
-                report = evaluate(model, final, self.metrics, seed=self.seed, **options)
+                found = self._run_row(row, parts, watch, storage)
             except CorankError as why:
                 # One row that cannot be had (no timestamps, too many items) must not cost the others.
-                failed[label] = str(why)
-                logger.warning("%s: %s", label, why)
-                tell(label, {"event": "failed", "why": str(why)})
+                failed[row.label] = str(why)
+                logger.warning("%s: %s", row.label, why)
+                watch(event="failed", why=str(why))
                 continue
-            done.append(Row(label, model, report, trials))
-            if tell(label, {"event": "done", "report": report}) is False:
+            if found is None:
+                break
+            done.append(found)
+            if watch(event="done", report=found.report):
                 break
         if not done:
-            raise CorankError("; ".join(f"{k}: {v}" for k, v in failed.items()) or "no row was finished")
-        from .metrics import metrics_of
-
-        metrics = metrics_of(self.metrics)
+            reasons = "; ".join(f"{k}: {v}" for k, v in failed.items())
+            raise CorankError(reasons or "stopped before any row was finished")
+        if all(math.isnan(row.report[metrics[0].name]) for row in done):
+            raise CorankError(
+                f"{metrics[0].name} is defined for no user here, so no row is best: choose another metric"
+            )
+        left = tuple(r.label for r in asked if r.label not in failed and r.label not in {row.label for row in done})
         sign = -1 if metrics[0].higher_is_better else 1
         # A metric that is defined for no user is NaN, and such a row is last.
         done.sort(key=lambda row: (math.isnan(row.report[metrics[0].name]), sign * row.report[metrics[0].name]))
-        return Results(split, done, tuple(m.name for m in metrics), self.name, time.perf_counter() - start, failed)
+        names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
+        return Results(parts[0], done, names, self.name, seconds, failed, left)
 
-    def make_split(self) -> Split:
-        """The parts this experiment learns and tests on."""
+    def _run_row(self, row: _Asked, parts: list[Split], watch: _Watch, storage: Path | None) -> Row | None:
+        """Tune on the first split, then fit and test on each; None when somebody asked to stop."""
+        from .tune import tune
+
+        model, trials, options = row.model, 0, self.how()
+        if self.tune and not model.oracle:
+            found = tune(
+                model,
+                parts[0],
+                metric=self.measured()[0],
+                trials=self.tune,
+                storage=storage,
+                on_trial=watch.goes_on,
+                **options,
+            )
+            model, trials = found.model(), found.trials
+        reports = []
+        for seed, split in zip(self.seeds or (self.seed,), parts, strict=True):
+            if watch.asked_to_stop():
+                return None
+            final = split.refit() if self.refit else split
+            if self.seeds:
+                model = type(model)(**{**model.params(), "seed": seed})
+            model.fit(final.train, on_epoch=watch.goes_on)
+            if watch.asked_to_stop():  # a half-trained row would be compared unfairly
+                return None
+            reports.append(evaluate(model, final, self.measured(), seed=seed, **options))
+        deviation = {name: spread(reports, name) for name in reports[0].mean}
+        return Row(row.label, model, pooled(reports), trials, row.published, deviation, len(reports))
+
+    def measured(self) -> tuple[AnyMetric, ...]:
+        """The metrics asked for, or those of the protocol."""
+        return tuple(self.metrics) or METRICS[self._how()]
+
+    def rows_asked(self) -> list[_Asked]:
+        """The rows, checked before anything is fitted; all models of the task when none are named."""
+        if isinstance(self.models, str):
+            raise CorankError(f"models={self.models!r}: give a list, such as [{self.models!r}]")
+        return [self._asked(m) for m in self.models or [n for n in available() if find(n).suits(self.task)]]
+
+    def _how(self) -> str:
+        return self.protocol or TASKS[self.task]
+
+    def check(self) -> None:
+        """Every mistake that can be found without data is found first, in one sentence."""
+        for names, kind, what in (
+            (("tune", "negatives", "seed"), int, "a whole number of 0 or more"),
+            (("refit", "popular"), bool, "true or false"),
+            (("name", "protocol", "task"), str, "a text"),
+        ):
+            for name in names:
+                value: Any = getattr(self, name)
+                if type(value) is not kind or (isinstance(value, int) and value < 0):
+                    raise CorankError(f"{name} = {value!r}: {name} must be {what}")
+        for name in ("relevant", "positive"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise CorankError(f"{name} = {value!r}: {name} must be a number")
+        if self.task not in TASKS:
+            raise CorankError(f"there is no task {self.task!r}{suggest(str(self.task), TASKS)}")
+        if self._how() not in METRICS:
+            raise CorankError(f"there is no protocol {self.protocol!r}{suggest(self.protocol, METRICS)}")
+        if self._how() != "sampled" and (self.negatives != 100 or self.popular):
+            raise CorankError(f"negatives and popular belong to protocol 'sampled', and this one is {self._how()!r}")
+        if not isinstance(self.columns, Mapping):
+            raise CorankError(f"columns = {self.columns!r}: give a table, such as columns = {{user = 'who'}}")
+        for key, value in self.columns.items():
+            if key not in COLUMNS:
+                raise CorankError(f"columns has no {key!r}{suggest(str(key), COLUMNS)}")
+            if not isinstance(value, str | bool):
+                raise CorankError(f"columns: {key} = {value!r} must be the name of a column")
+        if not isinstance(self.data, Dataset | Split | str | Path):
+            raise CorankError(f"data = {self.data!r}: give a Dataset, a Split, a file or the name of a dataset")
+        protocol = self.how()
+        as_protocol(protocol.pop("protocol"), 1, seed=self.seed, **protocol)
+
+    def make_split(self, seed: int | None = None) -> Split:
+        """The parts this experiment learns and tests on; `seed` instead of the experiment's own."""
         if isinstance(self.data, Split):
             return self.data
+        if self.split == "published":
+            from .datasets import load_split
+
+            return load_split(str(self.data))
         if isinstance(self.data, Dataset):
             data = self.data
         else:
@@ -208,34 +227,74 @@ class Experiment:
         name = options.pop("name", "auto")
         if name == "auto":
             # Time decides when there is one; without it the last row means nothing.
-            name, options = ("leave_last_out", {}) if data.time is not None else ("holdout", {"by": "user", **options})
+            if options:
+                raise CorankError(f"split: {next(iter(options))!r} needs a name beside it{suggest('', SPLITS)}")
+            ordered = data.time is not None and self._how() != "rated"
+            name, options = ("leave_last_out", {}) if ordered else ("holdout", {"by": "user"})
         if name not in SPLITS:
             raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
         cut = getattr(splits, name)
         if "seed" in inspect.signature(cut).parameters:
-            options = {"seed": self.seed, **options}
+            options = {"seed": self.seed if seed is None else seed, **options}
+        known = [p for p in inspect.signature(cut).parameters if p != "data"]
+        for key in options:
+            if key not in known:
+                raise CorankError(f"split {name} has no option {key!r}{suggest(str(key), known or ['none'])}")
         try:
             return cut(data, **options)  # type: ignore[no-any-return]
-        except TypeError as why:
-            raise CorankError(f"split {name}: {str(why).replace(name + '() ', '')}") from None
+        except TypeError:
+            asked = ", ".join(f"{k}={v!r}" for k, v in options.items())
+            needed = [k for k, p in inspect.signature(cut).parameters.items() if k != "data" and p.default is p.empty]
+            missing = [k for k in needed if k not in options]
+            why = f"{missing[0]} must be given, e.g. {missing[0]} = 50" if missing else "an option has the wrong type"
+            raise CorankError(f"split {name}({asked}): {why}") from None
 
-    def _protocol(self) -> dict[str, Any]:
+    def how(self) -> dict[str, Any]:
+        """The options of `evaluate`."""
         return {
-            "protocol": self.protocol,
+            "protocol": self._how(),
             "negatives": self.negatives,
             "popular": self.popular,
             "relevant": self.relevant,
         }
 
-    def _model(self, asked: str | Mapping[str, Any] | Model) -> tuple[str, Model]:
-        """(label, model) of a row; every mistake is found before anything is fitted."""
+    def _asked(self, asked: str | Mapping[str, Any] | Model) -> _Asked:
+        """A row as it was asked for; every mistake is found before anything is fitted."""
         if isinstance(asked, Model):
             check(asked)
-            return getattr(asked, "label", type(asked).name()), asked
-        table = {"name": asked} if isinstance(asked, str) else dict(asked)
+            return _Asked(getattr(asked, "label", type(asked).name()), asked, {})
+        if not isinstance(asked, str | Mapping) or (isinstance(asked, Mapping) and "name" not in asked):
+            raise CorankError(f"{asked!r} is no row: give a model, its name, or a table with a name")
+        table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
         name = str(table.pop("name"))
-        label = str(table.pop("label", name))
-        return label, make_model(name, {"seed": self.seed, **table})
+        label, published = str(table.pop("label", name)), dict(table.pop("published", {}))
+        return _Asked(label, make_model(name, {"seed": self.seed, **table}), published)
+
+
+class _Asked(NamedTuple):
+    label: str
+    model: Model
+    published: Mapping[str, float]
+
+
+class _Watch:
+    """Tells of the steps of one row and remembers whether anyone asked to stop."""
+
+    def __init__(self, label: str, tell: Progress | None) -> None:
+        self.label = label
+        self.tell = tell
+        self.stopped = False
+
+    def __call__(self, **event: Any) -> bool:
+        self.stopped = self.stopped or (self.tell is not None and self.tell(self.label, event) is False)
+        return self.stopped
+
+    def asked_to_stop(self) -> bool:
+        return self.stopped
+
+    def goes_on(self, entry: dict[str, Any]) -> bool:
+        """For `on_epoch` and `on_trial`."""
+        return not self(**{"event": "epoch", **entry})
 
 
 def make_model(name: str, params: Mapping[str, Any]) -> Model:

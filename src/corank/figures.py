@@ -13,11 +13,10 @@ from .canvas import FAINT, Style, short
 from .data import Array, Dataset
 from .errors import CorankError
 from .leaderboard import Line, title
-from .metrics import metric as find_metric
 from .split import Split
 
 if TYPE_CHECKING:
-    from .experiment import Results
+    from .results import Results
 
 MOST_CURVES = 8  # more cannot be told apart
 MOST_USERS = 2_000  # whose lists are looked at for popularity
@@ -72,7 +71,7 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     contenders = {k: (max(x, 1e-4), y) for k, (x, y) in contenders.items() if np.isfinite(x)}
     ceiling = next(((b.label, b.row.report[first]) for b in rows if b.row.oracle), None)
     if contenders:
-        corner = "upper" if find_metric(first).higher_is_better else "lower"
+        corner = "upper" if results.metric(first).higher_is_better else "lower"
         yield Figure(
             "Accuracy against training time",
             plots.scatter(contenders, looks, "cost", "time to fit", name, seconds=True, ceiling=ceiling),
@@ -117,13 +116,13 @@ def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Fig
             plots.reach(found, looks, "users whose item is on it"),
             "One item a user was held out. The curve tells for how many users it is on a list of that length.",
         )
-    if find_metric(first).scope == "all":
+    if shown[0].row.report.metric(first).scope == "all":
         return None
     spread = {b.label: _defined(b, first) for b in shown}
     spread = {label: v for label, v in spread.items() if v.size}
     if not spread:
         return None
-    higher = find_metric(first).higher_is_better
+    higher = shown[0].row.report.metric(first).higher_is_better
     return Figure(
         "From user to user",
         plots.distribution(spread, looks, title(first), higher),
@@ -133,7 +132,7 @@ def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Fig
 
 def _by_activity(split: Split, shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
     """The metric by quarters of the users, from few rows known to many."""
-    if find_metric(first).scope == "all":
+    if shown[0].row.report.metric(first).scope == "all":
         return None
     known = split.known()
     rows = np.bincount(known.user, minlength=len(known.users))[known.users.codes(shown[0].row.report.users)]

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import CorankError
+from .errors import CorankError, shorten
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,16 +141,17 @@ def table(
     columns: tuple[str, ...],
     *,
     header: bool = False,
+    exact: bool = False,
     text: tuple[str, ...] = ("title", "genres"),
 ) -> pl.DataFrame:
-    """The named columns of a table ('' = skip), by position; further fields are ignored, missing ones are an error."""
+    """The named columns of a table ('' = skip), by position; missing fields are an error, and `exact` refuses more."""
     import polars as pl
 
     name = files.require(file)
     kind = {c: pl.String if c in text else pl.Float64 if c in FLOATS else pl.Int64 for c in columns if c}
     try:
         first = files.first_line(name).decode("latin-1").split(separator)
-        if len(first) < len(columns):
+        if len(first) < len(columns) or (exact and len(first) > len(columns)):
             raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
         # By position, for every field of the file; the header is skipped, because editions differ in its words.
         names = [column or f"skip {at}" for at, column in enumerate(columns)]
@@ -195,4 +196,6 @@ def integers(words: Sequence[str], file: str) -> NDArray[np.int64]:
 
 def unlike(files: Files, name: str, expected: str, found: object) -> CorankError:
     what = str(found).strip().splitlines()[0] if str(found).strip() else type(found).__name__
-    return CorankError(f"{files.place}: {name} is not in the published layout ({expected}): {what}; get the file again")
+    return CorankError(
+        f"{files.place}: {name} is not in the published layout ({expected}): {shorten(what, 200)}; get the file again"
+    )

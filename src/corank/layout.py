@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from .errors import CorankError, suggest
+from .errors import CorankError, shorten, suggest
 
 HEAD = 1 << 20  # bytes to look at
 SAMPLE = 10_000  # rows to look at
@@ -116,7 +116,8 @@ def sniff(
     names = tuple(f.strip() for f in rows[0]) if header else tuple(str(i) for i in range(len(rows[0])))
     body = rows[1:] if header else rows
     if not body:
-        raise CorankError(f"file '{path}' has a header ({', '.join(names)}) and no rows: there is nothing to read")
+        shown = shorten(", ".join(names))
+        raise CorankError(f"file '{path}' has a header ({shown}) and no rows: there is nothing to read")
     skip = text[:lead].count("\n") + header
     if not whole:
         for at, row in enumerate(body):
@@ -145,7 +146,9 @@ def choose(
     for role, name in wanted.items():
         if name and name not in names:
             positions = "" if header else f" (it has no header: columns are numbered 0 to {len(names) - 1})"
-            raise CorankError(f"{where} has no column {name!r} for {role}{positions}{suggest(name, names)}")
+            raise CorankError(
+                f"{where} has no column {name!r} for {role}{positions}{shorten(suggest(name, names), 400)}"
+            )
         if name and name in chosen.values():
             raise CorankError(f"column {name!r} of {where} cannot be two things: name another column for {role}")
         if name:
@@ -158,7 +161,8 @@ def choose(
     lost = [role for role in wanted if role in ("user", "item") and role not in chosen]
     if lost and header:
         raise CorankError(
-            f"cannot tell which column of {where} is the {' and the '.join(lost)}: it has {', '.join(names)}; "
+            f"cannot tell which column of {where} is the {' and the '.join(lost)}: "
+            f"it has {shorten(', '.join(names), 400)}; "
             f"say {', '.join(f'{r}=...' for r in lost)} (on the command line {' '.join(f'--{r} ...' for r in lost)})"
         )
     return chosen
@@ -349,8 +353,7 @@ def _looks_like_time(layout: Layout, name: str) -> bool:
 
 
 def _one_column(path: Path, text: str, why: str) -> CorankError:
-    first = text.lstrip("\r\n").split("\n", 1)[0].strip()
-    shown = first if len(first) <= 60 else first[:57] + "..."
+    shown = shorten(text.lstrip("\r\n").split("\n", 1)[0].strip())
     return CorankError(
         f"only one column was found in file '{path}', whose first line is {shown!r}, as {why}: say separator=... "
         "(on the command line --separator ...)"

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import CorankError
-from .metrics import metric as find_metric
 
 if TYPE_CHECKING:
     import polars as pl
 
     from .compare import Row as Versus
-    from .experiment import Results, Row
+    from .results import Results, Row
 
 logger = logging.getLogger("corank")
 
@@ -60,7 +59,7 @@ def lines(results: Results) -> list[Line]:
     named = list(zip(_distinct([row.label for row in results.rows]), results.rows, strict=True))
     contenders = [dataclasses.replace(row.report, model=label) for label, row in named if not row.oracle]
     versus: dict[str, Versus] = {}
-    if len(contenders) > 1 and find_metric(first).scope != "all":
+    if len(contenders) > 1 and results.metric(first).scope != "all":
         reference = next(label for label, row in named if row is best)
         try:
             found = compare(contenders, first, against=reference, test="randomization")
@@ -129,13 +128,15 @@ def verdict(results: Results) -> str:
     first, best = results.metrics[0], results.best
     report = best.report
     mean = f"{title(first)} {figure(report[first])} {bracket(report.interval[first])}".strip()
-    verb = "predicts" if "prediction" in find_metric(first).needs else "ranks"
+    verb = "predicts" if "prediction" in results.metric(first).needs else "ranks"
     says = [f"{best.label} {verb} best for {these_users(report.users.size)}: {mean}."]
     rivals = [line for line in results.lines if not line.best and not line.row.oracle]
     if rivals:
         second = rivals[0]
         score = f"{second.label} ({figure(second.row.report[first])})"
-        if second.p is None:
+        if second.row.report[first] == report[first]:
+            says = [f"No row is ahead: {best.label} and {second.label} have the same {mean}."]
+        elif second.p is None:
             says.append(f"The runner-up is {score}.")
         elif second.p < 0.05:
             says.append(f"The difference to the runner-up {score} is significant, p {_equals(second.p)}.")
@@ -150,7 +151,8 @@ def verdict(results: Results) -> str:
         says.append("No other row was finished, so there is nothing to compare it with.")
     ceiling = next((row for row in results.rows if row.oracle and row is not best), None)
     if ceiling is not None:
-        says.append(_reached(report[first], ceiling.report[first], ceiling.label, find_metric(first).higher_is_better))
+        higher = results.metric(first).higher_is_better
+        says.append(_reached(report[first], ceiling.report[first], ceiling.label, higher))
     return " ".join(says)
 
 

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from .columns import id_array
 from .data import CSR, Array, Dataset
 from .errors import CorankError, NotFitted, suggest
+from .memory import make_room
 from .params import check, param
 from .ranking import Ranking, blocks, top_k
+from .split import require_dataset
 
 logger = logging.getLogger("corank")
 
@@ -40,6 +42,8 @@ class Model:
     seed: int = param(0, "fixes every random draw", low=0)
 
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
+    tasks: ClassVar[tuple[str, ...]] = ()  # what it is for, where that does not follow from the two below
+    oracle: ClassVar[bool] = False  # knows the truth behind synthetic data
     needs_ratings: ClassVar[bool] = False  # learns from differences between the values of a user
     order_matters: ClassVar[bool] = (
         False  # scores depend on the order of a history, so evaluation passes the newest one
@@ -54,12 +58,19 @@ class Model:
         on_epoch : called with a dict after each epoch; training stops cleanly when it returns False.
         """
         check(self)
+        require_dataset(data, "fit")
+        if valid is not None:
+            require_dataset(valid, "valid=")
         if len(data) == 0:
             raise CorankError("there are no rows to learn from: give a dataset with at least one")
         if valid is not None and (valid.users != data.users or valid.items != data.items):
             raise CorankError("valid has other users or items than the training data: give parts of one split")
         for name in self._learned():
             delattr(self, name)
+        dim = getattr(self, "dim", 0)
+        # Factors, their copies at work, and the check that they are finite.
+        vectors = 12.0 * dim * (len(data.users) + len(data.items))
+        make_room(vectors, f"{type(self).__name__}(dim={dim}) of this data", "choose a smaller dim")
         rows = data.csr()
         self.users_, self.items_ = data.users, data.items
         self.seen_indptr_, self.seen_index_ = rows.indptr, rows.index
@@ -153,10 +164,19 @@ class Model:
             banned = np.ones(len(self.items_), np.bool_)
             banned[self.items_.require(_listed(items), "item")] = False
 
+        nothing = np.diff(seen.indptr)[codes] == 0  # users of whom nothing is known
+
         def score(part: slice) -> Array:
-            return self._score(codes[part]) if rows is None else self._score_histories(rows.take(codes[part]))
+            scores = self._score(codes[part]) if rows is None else self._score_histories(rows.take(codes[part]))
+            return self._popular_first(scores, nothing[part]) if nothing[part].any() else scores
 
         return self._rank(score, names, codes, k, seen if exclude_seen else None, banned)
+
+    def _popular_first(self, scores: Array, nothing: NDArray[np.bool_]) -> Array:
+        """Rows of `nothing` in which the model calls all items equal get the number of training rows of each item."""
+        blank = nothing & (scores == scores[:, :1]).all(axis=1)
+        count = np.bincount(self.seen_index_, minlength=len(self.items_))
+        return np.where(blank[:, None], count.astype(np.float32), scores)
 
     def similar_items(self, items: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
         """The k items nearest to each of `items` (the `user` column of the frame holds the item asked about)."""
@@ -232,9 +252,16 @@ class Model:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     @classmethod
+    def suits(cls, task: str) -> bool:
+        """Whether it takes part in a comparison for 'implicit' or 'explicit' feedback when nobody says which models."""
+        own = "explicit" if cls.needs_ratings or cls.predicts_ratings else "implicit"
+        return task in (cls.tasks or (own,))
+
+    @classmethod
     def name(cls) -> str:
-        """The name that `find` and the command line know: the name of the file."""
-        return cls.__module__.rpartition(".")[2]
+        """The name that `find` and the command line know, that of the file; elsewhere the name of the class."""
+        package, _, file = cls.__module__.rpartition(".")
+        return file if package == f"{__package__}.models" else cls.__name__
 
     def _learned(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_")}
@@ -256,6 +283,11 @@ class Model:
             return histories.users.ids, CSR(
                 rows.indptr, codes.astype(np.int32)[rows.index], rows.value, len(self.items_)
             )
+        if not isinstance(histories, Mapping | Sequence | np.ndarray):
+            raise CorankError(
+                f"histories={type(histories).__name__} is not a list of histories: give a list of lists of item ids, "
+                "a {name: items} mapping or a Dataset"
+            )
         names = id_array(list(histories) if isinstance(histories, Mapping) else np.arange(len(histories)), "history")
         lists: list[list[Hashable]] = []
         values: list[float] = []
@@ -264,7 +296,7 @@ class Model:
             if isinstance(one, str | bytes) or not isinstance(one, Iterable):
                 raise CorankError(f"a history must be a list of item ids, got {one!r}")
             lists.append(list(one))
-            values += [float(v) for v in one.values()] if isinstance(one, Mapping) else [bare] * len(lists[-1])
+            values += map(_value, one.values()) if isinstance(one, Mapping) else [bare] * len(lists[-1])
         flat = self.items_.require([i for one in lists for i in one], "item")
         indptr = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
         return names, CSR(indptr, flat, np.array(values, np.float32), len(self.items_))
@@ -277,10 +309,23 @@ def _clock() -> float:
     return time.perf_counter() - compile_seconds()
 
 
+def _value(value: Any) -> float:
+    """What a history says of an item."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not abs(number) <= np.finfo(np.float32).max:  # so that NaN is refused too
+        raise CorankError(f"a history holds the value {value!r}: the values of a history must be finite numbers")
+    return number
+
+
 def _listed(ids: Any) -> list[Hashable]:
     """One id or many, as a list."""
     if isinstance(ids, str | bytes | int | np.integer):
         return [ids]
+    if not isinstance(ids, Iterable):
+        raise CorankError(f"a {type(ids).__name__} is not an id or a list of ids: give users and items by their ids")
     return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
 
 

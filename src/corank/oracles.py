@@ -20,6 +20,8 @@ from .model import Model
 class Oracle(Model):
     """Learns nothing from data but which users and items there are: their ids are the row numbers of the truth."""
 
+    oracle: ClassVar[bool] = True
+
     def __init__(self, truth: Mapping[str, Array], seed: int = 0) -> None:
         super().__init__(seed=seed)
         self._truth = truth

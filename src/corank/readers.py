@@ -90,24 +90,24 @@ def _label_100k(data: Dataset, files: Files) -> Dataset:
 
 
 def pairs(file: str, files: Files) -> Dataset:
-    """`user item` a line, each user's lines in time order: there are no times, the file order counts; repeats stay."""
+    """`user item` a line, each user's lines in time order, so the place in the file is the time; repeats stay."""
     fields = len(files.first_line(file).split())
     if fields != 2:
         raise CorankError(
             f"{files.place}: the first line of {file} has {fields} fields and `user item` lines have 2; "
             "this is another edition of the set"
         )
-    return _from_table(table(files, file, " ", ("user", "item")))
+    return _from_table(table(files, file, " ", ("user", "item")).with_row_index("time"))
 
 
 def lines(file: str, files: Files) -> Dataset:
-    """`user item item ...`, one line a user, items in time order where the set has one; repeats stay."""
+    """`user item item ...`, one line a user, items in time order, so a row's place is its time; repeats stay."""
     user, item = _item_lines(files, file)
-    return from_arrays(user=user, item=item, duplicates="keep")
+    return from_arrays(user=user, item=item, time=np.arange(item.size), duplicates="keep")
 
 
 def lines_split(files: Files) -> Parts:
-    """`train.txt` and `test.txt`, each in the `user item item ...` form."""
+    """`train.txt` and `test.txt`, each in the `user item item ...` form, the items in no order that means time."""
     read = [_item_lines(files, name) for name in ("train.txt", "test.txt")]
     user, item = (np.concatenate(side) for side in zip(*read, strict=True))
     data = from_arrays(user=user, item=item, duplicates="keep")
@@ -199,7 +199,7 @@ def monti(files: Files) -> Parts:
 
 def filmtrust(files: Files) -> Dataset:
     """`ratings.txt` and `trust.txt` (truster, trusted, 1: directed); of a repeated pair the last rating counts."""
-    ratings = table(files, "ratings.txt", " ", ("user", "item", "value"))
+    ratings = table(files, "ratings.txt", " ", ("user", "item", "value"), exact=True)
     trust = table(files, "trust.txt", " ", ("user", "trusted"))
     user, item, value = (ratings[name].to_numpy() for name in ("user", "item", "value"))
     return _social(user, item, value, None, trust.to_numpy())
@@ -243,7 +243,7 @@ def _social(user: Array, item: Array, value: Array, time: Array | None, trust: A
     graph = from_scipy(coo_array((np.ones(len(trust)), (source, target)), shape=(len(users), len(users))))
     graph = CSR(graph.indptr, graph.index, np.ones_like(graph.value), graph.columns)
     data = Dataset(users, items, user_codes, item_codes, value, time, user_graph=graph)
-    return settle_duplicates(data.take(data.value > 0), "last")
+    return settle_duplicates(data.take(data.value > 0), "last", tell=True)
 
 
 # --- Netflix prize --------------------------------------------------------------------------------

@@ -31,12 +31,11 @@ from .leaderboard import (
     title,
     verdict,
 )
-from .metrics import metric as find_metric
 
 if TYPE_CHECKING:
     from .describe import Description
-    from .experiment import Results
     from .figures import Figure
+    from .results import Results
 
 PARTS = ("numpy", "scipy", "numba", "polars", "matplotlib")
 
@@ -94,13 +93,24 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "") -> 
 
 def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list[tuple[str, str]]]]:
     """Heads, and for each row its cells as (figure, small print)."""
-    heads = ["", *map(title, results.metrics), "p", "effect", "better / worse", "fit"]
+    published = any(line.row.published for line in board)
+    heads = [
+        "",
+        *map(title, results.metrics),
+        *(["published"] if published else []),
+        "p",
+        "effect",
+        "better / worse",
+        "fit",
+    ]
     cells = []
     for line in board:
         report = line.row.report
         small = "" if report.model == line.label else report.model
         row = [(line.label, small)]
         row += [(figure(report[m]), bracket(report.interval[m])) for m in results.metrics]
+        if published:
+            row.append((", ".join(f"{title(m)} {v:g}" for m, v in line.row.published.items()), ""))
         row.append((chance(line.p), line.stars) if line.p is not None else ("best" if line.best else "–", ""))
         versus = line.versus
         row.append(("" if versus is None else f"{versus.effect:+.2f}" if math.isfinite(versus.effect) else "–", ""))
@@ -113,13 +123,18 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
 def notes(results: Results, board: Sequence[Line]) -> list[str]:
     """What a reader of the table must know."""
     best, first = results.best, title(results.metrics[0])
-    down = [title(m) for m in results.metrics if not find_metric(m).higher_is_better]
+    down = [title(m) for m in results.metrics if not results.metric(m).higher_is_better]
     lower = f" Lower is better: {', '.join(down)}." if down else ""
     protocol = str(best.report.protocol)
     out = [
         f"{protocol[:1].upper()}{protocol[1:]}; {best.report.split}.",
         f"In brackets: 95% bootstrap interval over {these_users(best.report.users.size)}.{lower}",
     ]
+    if best.runs > 1:
+        over = ", ".join(f"{line.label} {figure(line.row.deviation[results.metrics[0]])}" for line in board)
+        out.append(
+            f"Mean of {best.runs} runs with other seeds, splits included; standard deviation of {first}: {over}."
+        )
     if any(line.p is not None for line in board):
         out.append(
             f"p: paired randomisation test of {first} against {best.label}, Holm-corrected ({STARS_MEAN}). "

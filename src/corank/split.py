@@ -63,6 +63,7 @@ class Split:
 
 def leave_last_out(data: Dataset) -> Split:
     """Each user's last row is test, the one before is validation; users with fewer than 3 rows only train."""
+    require_dataset(data, "leave_last_out")
     _need(data, 3)
     position, length = _from_the_end(data)
     long = length >= 3
@@ -73,6 +74,7 @@ def holdout(
     data: Dataset, *, test: float = 0.2, valid: float = 0.1, by: Literal["row", "user"] = "row", seed: int = 0
 ) -> Split:
     """A random share of all rows ('row') or of each user's ('user'; rounded down: each keeps a training row)."""
+    require_dataset(data, "holdout")
     if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
         raise CorankError(f"test={test} and valid={valid} are shares of the rows: their sum must lie between 0 and 1")
     if by not in ("row", "user"):
@@ -93,6 +95,7 @@ def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1) -> Split:
 
     Rows of one timestamp are never cut apart, so that nothing from the same moment leaks.
     """
+    require_dataset(data, "time_cut")
     if data.time is None:
         raise CorankError("time_cut needs timestamps and this data has none: name a time column or use holdout")
     if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
@@ -116,6 +119,7 @@ def fixed_per_user(
 
     Only users with at least train + valid + (test or `at_least`) rows stay: the dissertation's N ratings a user.
     """
+    require_dataset(data, "fixed_per_user")
     if train < 1 or valid < 0 or (test is not None and test < 1) or at_least < 1:
         raise CorankError("fixed_per_user needs train >= 1, valid >= 0, test >= 1 and at_least >= 1")
     place, size = _shuffled_place(data, _random(seed))
@@ -143,6 +147,7 @@ def strong_generalization(
 
     Held-out users' rows are not in `train`; what may be seen of them is in `history`.
     """
+    require_dataset(data, "strong_generalization")
     if not (0 < users < 0.5 and 0 < target < 1):
         raise CorankError(f"users={users} must lie between 0 and 0.5, target={target} between 0 and 1")
     if min_rows < 2:
@@ -173,6 +178,17 @@ def strong_generalization(
         f"strong generalization, {each} test users, {target:g} of their rows, seed {seed}",
         history=data.take((of > 0) & ~goal & trained),
     )
+
+
+def require_dataset(data: object, what: str) -> None:
+    """A sentence for whoever passes a table or a whole split where a dataset belongs."""
+    if isinstance(data, Split):
+        raise CorankError(f"{what} takes a dataset and got a Split: pass one of its parts, split.train for example")
+    if not isinstance(data, Dataset):
+        raise CorankError(
+            f"{what} takes a dataset and got a {type(data).__name__}: make one with "
+            "from_frame(table, user=..., item=...), from_arrays or read_csv"
+        )
 
 
 def _need(data: Dataset, rows: int) -> None:

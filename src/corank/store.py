@@ -64,8 +64,12 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
 
     path = Path(path)
     meta, arrays = _read(path)
+    if model is not None and model.name() != meta.get("model"):
+        raise ModelFileError(
+            f"{path} holds a model {meta.get('model')!r}, not {model.name()!r}: leave model= out, or give its class"
+        )
     try:
-        kind = model if model is not None and model.name() == meta["model"] else find(meta["model"])
+        kind = model or find(meta["model"])
         made = kind(**meta["params"])
     except (CorankError, TypeError, KeyError) as why:
         raise ModelFileError(f"{path} needs a newer corank than this one ({why}): upgrade corank") from None

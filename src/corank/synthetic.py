@@ -219,8 +219,8 @@ def markov(
 ) -> Synthetic:
     """Sequences: the next item is, with probability `predictability`, a fixed successor of the last one, else any item.
 
-    1 is deterministic (but for the choice among `successors`), 0 is chance. Rows are in order and without times; items
-    can come back, so keep length well below items where seen items are filtered out. Every item is a successor of
+    1 is deterministic (but for the choice among `successors`), 0 is chance. The time of a row is its step; items can
+    come back, so keep length well below items where seen items are filtered out. Every item is a successor of
     `successors` others: all are equally popular, and popularity is worth nothing.
 
     Truth: successors [items, successors], predictability.
@@ -247,7 +247,8 @@ def markov(
         "predictability": np.array(float(predictability)),
     }
     user = np.repeat(np.arange(users, dtype=np.int32), length)
-    data = Dataset(_ids(users), _ids(items), user, item, np.ones(item.size, np.float32))
+    step = np.tile(np.arange(length), users)
+    data = Dataset(_ids(users), _ids(items), user, item, np.ones(item.size, np.float32), step)
     return Synthetic(data, MarkovOracle(truth), truth)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from . import layout as layouts
 from .columns import convert
 from .data import Dataset, Duplicates, from_arrays
-from .errors import CorankError
+from .errors import CorankError, shorten
 from .layout import Columns, Layout
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ def guess_columns(
     if not isinstance(source, str | PathLike):
         return Columns(**layouts.choose(list(source), wanted, "the table"), header=True)
     path = layouts.existing_file(source)
-    with path.open("rb") as file:
-        parquet = file.read(4) == b"PAR1"
-    if parquet or path.suffix == ".parquet":
+    if is_parquet(path):
         import polars as pl
 
         try:
@@ -120,6 +118,16 @@ def guess_columns(
         return Columns(**layouts.choose(names, wanted, f"file '{path}'"), header=True)
     layout = layouts.sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     return layouts.columns_of(layout, wanted)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes or by its name."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+    return magic == b"PAR1" or path.suffix in (".parquet", ".pq")
 
 
 def read_titles(
@@ -144,7 +152,8 @@ def read_titles(
         guess = layouts.choose(names, {"title": title}, f"file '{path}'")
         if "title" not in guess:
             raise CorankError(
-                f"cannot tell which column of '{path}' is the title: it has {', '.join(names)}; say title=..."
+                f"cannot tell which column of '{path}' is the title: it has {shorten(', '.join(names), 400)}; "
+                "say title=..."
             )
         try:
             chosen = layouts.choose(names, {"item": item, **guess}, f"file '{path}'")
@@ -277,7 +286,9 @@ def _unreadable(layout: Layout, why: str) -> CorankError:
     ragged = layouts.first_ragged(layout)
     if ragged is not None:
         return ragged
-    return CorankError(f"file '{path}' cannot be read as a table: {why.splitlines()[0]}; check its quotes")
+    return CorankError(
+        f"file '{path}' cannot be read as a table: {shorten(why.splitlines()[0], 200)}; check its quotes"
+    )
 
 
 def _drop_blank(series: dict[str, pl.Series]) -> tuple[dict[str, pl.Series], np.ndarray[Any, Any] | None]:

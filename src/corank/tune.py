@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from .atomic import write_text
 from .errors import CorankError, MissingExtra
 from .evaluate import evaluate
+from .metrics import AnyMetric
 from .metrics import metric as find_metric
 from .model import Model
 from .params import params_of
@@ -52,15 +53,16 @@ def tune(
     model: Model,
     split: Split,
     *,
-    metric: str = "ndcg@10",
+    metric: AnyMetric = "ndcg@10",
     trials: int = 30,
     storage: str | Path | None = None,
     on_trial: OnTrial | None = None,
+    fixed: Collection[str] = (),
     **options: Any,
 ) -> Tuned:
-    """Try `trials` settings of the model's search ranges on `split.valid`; a value of `model` that is not the default
-    stays.
+    """Try `trials` settings of the model's search ranges on `split.valid`.
 
+    A value of `model` that is not the default stays, as do the hyper-parameters named in `fixed`.
     on_trial : called after each trial (and pruned ones); returning False stops the search and keeps what was found.
     options : protocol, negatives, popular, relevant, as in `evaluate`.
     """
@@ -72,15 +74,15 @@ def tune(
         raise CorankError(f"trials={trials}: at least one setting must be tried")
     if len(split.valid) == 0:
         raise CorankError(f"the split {split.name!r} has no validation rows: tuning needs them")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     ranges = {
         name: entry
         for name, entry in params_of(type(model)).items()
-        if entry[3].search is not None and getattr(model, name) == entry[2]
+        if entry[3].search is not None and name not in fixed and getattr(model, name) == entry[2]
     }
     if not ranges:
         value = _score(model.fit(split.train), split, metric, options)
-        return Tuned(model, model.params(), value, metric, 1)
+        return Tuned(model, model.params(), value, find_metric(metric).name, 1)
 
     def objective(trial: Any) -> float:
         candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *e) for n, e in ranges.items()}})
@@ -117,18 +119,22 @@ def tune(
     )
     if not study.trials:  # the defaults take part: a search never ends below them
         study.enqueue_trial({n: getattr(model, n) for n in ranges if getattr(model, n) is not None})
-    finished = sum(t.state.is_finished() for t in study.trials)
-    if finished < trials:
-        study.optimize(objective, n_trials=trials - finished, callbacks=[told])
+    if _ended(study) < trials:
+        study.optimize(objective, n_trials=trials - _ended(study), callbacks=[told])
     try:
         best = study.best_trial
     except ValueError:
         raise CorankError(f"none of {trials} trials of {model.name()} could be finished: see the log") from None
     assert best.value is not None  # a best trial has finished
-    return Tuned(model, {**model.params(), **best.params}, sign * best.value, metric, len(study.trials))
+    return Tuned(model, {**model.params(), **best.params}, sign * best.value, find_metric(metric).name, _ended(study))
 
 
-def _score(model: Model, split: Split, metric: str, options: dict[str, Any]) -> float:
+def _ended(study: Any) -> int:
+    """Trials that came to an end by themselves: one that was interrupted is tried again."""
+    return sum(t.state.name in ("COMPLETE", "PRUNED") for t in study.trials)
+
+
+def _score(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> float:
     return float(evaluate(model, split, [metric], part="valid", bootstrap=0, **options)[metric])
 
 
@@ -154,7 +160,7 @@ def _storage(folder: str | Path | None, name: str) -> Any:
         raise CorankError(f"cannot keep the search in {folder}: {why.strerror}") from None
 
 
-def _fingerprint(model: Model, split: Split, metric: str, options: dict[str, Any]) -> str:
+def _fingerprint(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> str:
     """The same name only for the same question: trials of other data must not be mixed in."""
     text = json.dumps([model.name(), model.params(), split.name, metric, options], default=str, sort_keys=True)
     digest = hashlib.sha256(text.encode())

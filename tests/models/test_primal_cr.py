@@ -32,7 +32,9 @@ def test_objective_is_the_sum_over_pairs(levels):
     assert model.history_[-1]["objective"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"pairwise": True}, {"loss": "logistic"}, {"steps": 1}, {"reg": 0.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"pairwise": True}, {"loss": "logistic"}, {"reg_bias": 2.0}, {"steps": 1}, {"reg": 0.0}]
+)
 def test_objective_never_rises(options):
     model = cr.PrimalCR(**{"dim": 5, "reg": 0.5, "epochs": 25, **options}).fit(ratings())
     values = [h["objective"] for h in model.history_]

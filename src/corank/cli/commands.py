@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import shlex
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
-from ..errors import CorankError
+from ..errors import CorankError, suggest
 from .show import Steps, lists, say
 
 Args = argparse.Namespace
@@ -23,14 +25,17 @@ TABLE = ("user", "item", "value", "time", "separator", "duplicates")
 def demo(args: Args) -> None:
     """The main job on the embedded default data, with the oracle as the ceiling."""
     from ..experiment import Experiment
-    from ..model import available
+    from ..model import available, find
     from ..synthetic import realistic
 
     say("making data with a known truth (the `oracle` row is the best that any method could do)")
     made = realistic(seed=args.seed)
     say(str(made.data.describe()))
     experiment = Experiment(
-        data=made.data, models=[made.oracle, *available()], seed=args.seed, name="demo on synthetic data"
+        data=made.data,
+        models=[made.oracle, *(name for name in available() if find(name).suits("implicit"))],
+        seed=args.seed,
+        name="demo on synthetic data",
     )
     best = _run(experiment, Path(args.out), f"corank demo --seed {args.seed}")
     user = made.data.users.ids[0]
@@ -52,11 +57,11 @@ def compare(args: Args) -> None:
         experiment = Experiment.from_toml(args.file)
     else:
         experiment = Experiment(data=_open(args), name=Path(args.file).name)
-    options = _evaluation(args) | _given(args, "tune", "seed")
+    options = _evaluation(args) | _given(args, "tune", "seed", "task")
     if args.split:
         options["split"] = args.split
-    if args.models:
-        options["models"] = _words(args.models)
+    if args.models is not None:
+        options["models"] = _words(args.models, "--models")
     for key, value in options.items():
         setattr(experiment, key, value)
     _run(experiment, Path(args.out), command)
@@ -66,7 +71,7 @@ def fit(args: Args) -> None:
     """Learn one model from all rows and save it."""
     model = _asked_model(args)
     out = Path(args.out)
-    _writable(out.parent)
+    _writable(out.parent, out)
     data = _open(args)
     with Steps(1) as steps:
         start = time.perf_counter()
@@ -77,32 +82,34 @@ def fit(args: Args) -> None:
     ended = f" after epoch {last['epoch']}, stopped early" if stopped and last else ""
     goal = f", objective {last['objective']:,.1f}" if "objective" in last else ""
     say(f"{args.model} learned in {time.perf_counter() - start:.1f} s{ended}{goal}; saved to {out}")
-    say(f"try:  corank recommend {out} --user {data.users.ids[0]}")
+    say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[0]))}")
 
 
 def tune(args: Args) -> None:
     """Search hyper-parameters on validation and write the best as TOML."""
-    from ..experiment import METRICS, Experiment
+    from ..experiment import Experiment
     from ..tune import tune as search
 
     model = _asked_model(args)
     out = Path(args.out or f"{args.model}.toml")
-    _writable(out.parent)
+    _writable(out.parent, out)
     options = _evaluation(args)
-    metric = options.pop("metrics", METRICS)[0]
-    split = Experiment(data=_open(args), split=args.split or "auto").make_split()
+    experiment = Experiment(data=_open(args), split=args.split or "auto", **options, **_given(args, "task"))
+    experiment.check()
+    metric = experiment.measured()[0]
     with Steps(1) as steps:
         found = search(
             model,
-            split,
+            experiment.make_split(),
             metric=metric,
             trials=args.trials,
             storage=args.storage or ".corank-tune",
             on_trial=lambda event: steps(args.model, event),
-            **options,
+            fixed=[k.removeprefix("param_") for k in vars(args) if k.startswith("param_")],
+            **experiment.how(),
         )
     found.write(out)
-    say(f"{metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
+    say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")
     say(f"use it:  corank fit {args.model} {args.file} --params {out} -o m.corank")
 
@@ -113,6 +120,10 @@ def evaluate(args: Args) -> None:
     from ..experiment import METRICS
     from ..split import Split
     from ..store import load
+
+    how = args.protocol or "full"
+    if how not in METRICS:
+        raise CorankError(f"there is no protocol {how!r}{suggest(how, METRICS)}")
 
     model = load(args.model)
     test = _open(args)
@@ -133,7 +144,7 @@ def evaluate(args: Args) -> None:
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, ones)
     rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
     options = _evaluation(args) | _given(args, "seed")
-    metrics = options.pop("metrics", METRICS)
+    metrics = options.pop("metrics", METRICS[how])
     split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
     print(measure(model, split, metrics, **options))
 
@@ -148,9 +159,9 @@ def recommend(args: Args) -> None:
     model = load(args.model)
     options: dict[str, Any] = {"k": args.k, "exclude_seen": not args.seen}
     if args.candidates is not None:
-        options["items"] = [model.items_.parse(w) for w in _words(args.candidates)]
+        options["items"] = [model.items_.parse(w) for w in _words(args.candidates, "--candidates")]
     if args.history is not None:
-        history = [model.items_.parse(w) for w in _words(args.history)]
+        history = [model.items_.parse(w) for w in _words(args.history, "--history")]
         ranking = model.recommend(histories={"this history": history}, **options)
     else:
         users = None if args.all else [model.users_.parse(w) for w in args.user]
@@ -188,8 +199,9 @@ def models(args: Args) -> None:
     print((sys.modules[cls.__module__].__doc__ or "").strip())
     print()
     for name, (_, _, default, rule) in params_of(cls).items():
-        search = f"; searched {rule.search[0]} to {rule.search[-1]}" if rule.search else ""
-        print(f"  {name:<12} {rule.doc} (default {default}{search})")
+        choices = f"; one of {', '.join(map(str, rule.choices))}" if rule.choices else ""
+        search = f"; searched {rule.search[0]} to {rule.search[-1]}" if rule.search and not rule.choices else ""
+        print(f"  {name:<12} {rule.doc} (default {default}{choices}{search})")
 
 
 def data_help(args: Args) -> None:
@@ -272,21 +284,29 @@ def _run(experiment: Any, out: Path, command: str) -> Any:
     from ..atomic import write_text
     from ..report import write_html
 
-    _writable(out)
+    _writable(out, out / "best.corank", out / "report.html", out / "results.json")
     results = _results(experiment, out / "tune")
     print(results)
-    write_html(results, out / "report.html", command=command)
     results.best.model.save(out / "best.corank")
+    write_html(results, out / "report.html", command=command)
     write_text(out / "results.json", json.dumps(results.as_dict(), indent=1))
     say(f"\nreport      {out / 'report.html'}\nbest model  {out / 'best.corank'} ({results.best.label})")
+    if results.not_run:
+        again = "; the same command goes on where the search was" if experiment.tune else ""
+        say(f"stopped before {', '.join(results.not_run)}{again}")
+        raise KeyboardInterrupt
     return results.best.model
 
 
 def _results(experiment: Any, storage: Path) -> Any:
-    from ..model import available
-
-    with Steps(len(experiment.models or available())) as steps:
-        return experiment.run(steps, storage=storage if experiment.tune else None)
+    experiment.check()
+    with Steps(len(experiment.rows_asked())) as steps:
+        try:
+            return experiment.run(steps, storage=storage if experiment.tune else None)
+        except CorankError:
+            if steps.stop.asked:  # nothing was finished, and nobody made a mistake
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _open(args: Args, quiet: bool = False) -> Dataset:
@@ -320,10 +340,10 @@ def _evaluation(args: Args) -> dict[str, Any]:
     options = _given(args, "protocol", "negatives", "relevant")
     if args.popular:
         options["popular"] = True
-    if args.metrics:
+    if args.metrics is not None:
         from ..metrics import metric
 
-        options["metrics"] = tuple(_words(args.metrics))
+        options["metrics"] = tuple(_words(args.metrics, "--metrics"))
         for name in options["metrics"]:
             metric(name)  # a typo is found before hours of work, not after
     return options
@@ -333,20 +353,25 @@ def _given(args: Args, *names: str) -> dict[str, Any]:
     return {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
 
 
-def _words(text: str) -> list[str]:
-    return [w.strip() for w in text.split(",") if w.strip()]
+def _words(text: str, flag: str) -> list[str]:
+    """Names separated by commas; in quotes a name may have a comma itself, as in CSV."""
+    words = [w.strip() for w in next(csv.reader([text], skipinitialspace=True), []) if w.strip()]
+    if not words:
+        raise CorankError(f"{flag} {text!r} names nothing: give names separated by commas")
+    return words
 
 
-def _writable(folder: Path) -> None:
-    """Find out before the work, not after it, that the result cannot be written."""
-    import os
-
+def _writable(folder: Path, *targets: Path) -> None:
+    """Find out before the work, not after it, that the results cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as why:
         raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
-    if not os.access(folder, os.W_OK):
-        raise CorankError(f"cannot write to {folder}: it is read-only; choose another folder with -o")
+    for target in targets:
+        if target.is_dir():
+            raise CorankError(f"{target} is a folder, and a file of that name is to be written: choose another with -o")
 
 
 def _seen(model: Any, users: Any, items: Any) -> int:

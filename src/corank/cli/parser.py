@@ -55,6 +55,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     compare.add_argument("--seed", type=int, help="fixes splits, negatives and models (default 0)")
     _data_flags(compare)
     _protocol_flags(compare)
+    _task_flag(compare)
 
     fit = command("fit", commands.fit, "learn one model from all rows and save it")
     _model_and_file(fit, argv)
@@ -69,6 +70,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--storage", metavar="DIR", help="where the search is kept to go on later (default: .corank-tune)"
     )
     _protocol_flags(tune)
+    _task_flag(tune)
 
     evaluate = command("evaluate", commands.evaluate, "measure a saved model on rows it has not seen")
     evaluate.add_argument("model", metavar="MODEL")
@@ -140,10 +142,14 @@ def _model_and_file(parser: Parser, argv: list[str]) -> None:
     parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
     parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")
     _data_flags(parser)
-    if len(argv) < 2 or argv[0] != parser.prog.split()[-1] or argv[1].startswith("-"):
+    if not argv or argv[0] != parser.prog.split()[-1]:
         return
-    group = parser.add_argument_group(f"hyper-parameters of {argv[1]}")
-    for name, (kind, _, default, rule) in params_of(find(argv[1])).items():
+    # The model may stand anywhere; a first word that is no model is a typo that `find` answers.
+    asked = next((w for w in argv[1:] if w in available()), argv[1] if len(argv) > 1 else "-")
+    if asked.startswith("-"):
+        return
+    group = parser.add_argument_group(f"hyper-parameters of {asked}")
+    for name, (kind, _, default, rule) in params_of(find(asked)).items():
         options: dict[str, Any] = {"dest": f"param_{name}", "default": argparse.SUPPRESS}
         if kind is bool:
             options["action"] = argparse.BooleanOptionalAction
@@ -177,6 +183,11 @@ def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None
     group.add_argument("--negatives", type=int, help="number of sampled negatives (default 100)")
     group.add_argument("--popular", action="store_true", help="draw negatives by popularity")
     group.add_argument("--relevant", type=float, metavar="V", help="test rows below V do not count as relevant")
+
+
+def _task_flag(parser: argparse.ArgumentParser) -> None:
+    text = "implicit: who takes what next? (default) explicit: in which order does a user rate?"
+    parser.add_argument("--task", choices=("implicit", "explicit"), help=text)
 
 
 def _list_flags(parser: argparse.ArgumentParser) -> None:

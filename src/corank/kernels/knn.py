@@ -8,7 +8,8 @@ array. With dot = sum_u x_ui x_uj and n_i = sum_u x_ui^2:
     conditional  dot / (n_i + shrink)            on ones: the share of those who took i that took j too
 
 (Deshpande and Karypis 2004 for the method and the conditional probability.) Each row walks through the rows of its
-users into one dense accumulator, so the cost is the sum over users of their squared length.
+users into one dense accumulator, and takes out what it put there by walking again (or in one scan, where that is
+shorter), so the cost is the sum over users of their squared length, however many columns there are.
 
 Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32, value float32); size float32[n]
 holds n_i; items int32[n, k] (-1 padded) and best float32[n, k] (-inf padded) are filled; sim_* are the CSR parts of
@@ -20,9 +21,38 @@ from __future__ import annotations
 import numpy as np
 
 from .threads import kernel
-from .topk import select
 
 COSINE, JACCARD, CONDITIONAL = 0, 1, 2
+
+
+@kernel
+def insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
+    """Into a list of the largest scores, falling, equal ones by rising item, whatever the order of arrival; returns the
+    new length.
+    """
+    if kept == best.size:
+        if score < best[kept - 1] or (score == best[kept - 1] and item > items[kept - 1]):
+            return kept
+        kept -= 1
+    at = kept
+    while at > 0 and (best[at - 1] < score or (best[at - 1] == score and items[at - 1] > item)):
+        best[at] = best[at - 1]
+        items[at] = items[at - 1]
+        at -= 1
+    best[at] = score
+    items[at] = item
+    return kept + 1
+
+
+@kernel
+def take_out(j: int, dots: np.ndarray, near: np.ndarray, shared: np.ndarray, count: int) -> int:
+    """Move a positive dots[j] to the end of the list (near, shared); returns the new length."""
+    if dots[j] > 0:
+        near[count] = j
+        shared[count] = dots[j]
+        count += 1
+    dots[j] = 0
+    return count
 
 
 @kernel
@@ -43,33 +73,41 @@ def neighbors(
 ) -> None:
     """The most similar other rows of rows start..stop, nearest first, equals by rising index; only positive ones."""
     n = size.size
-    block = np.empty((1, n), np.float32)  # the shape that `select` takes
-    dots = block[0]
-    near = np.empty((1, items.shape[1]), np.int32)
-    top = np.empty((1, items.shape[1]), np.float32)
+    dots = np.zeros(n, np.float32)  # all zero between two rows
+    near = np.empty(n, np.int32)
+    shared = np.empty(n, np.float32)
     for i in range(start, stop):
-        dots[:] = 0
+        steps = 0
         for p in range(item_indptr[i], item_indptr[i + 1]):
             u = item_index[p]
             weight = item_value[p]
+            steps += user_indptr[u + 1] - user_indptr[u]
             for q in range(user_indptr[u], user_indptr[u + 1]):
                 dots[user_index[q]] += weight * user_value[q]
         dots[i] = 0
-        for j in range(n):
-            dot = np.float64(dots[j])
-            if dot > 0:
-                if similarity == COSINE:
-                    scale = np.sqrt(np.float64(size[i]) * np.float64(size[j]))
-                elif similarity == JACCARD:
-                    scale = np.float64(size[i]) + np.float64(size[j]) - dot
-                else:
-                    scale = np.float64(size[i])
-                dots[j] = dot / (scale + shrink)
+        count = 0
+        if steps < n:
+            for p in range(item_indptr[i], item_indptr[i + 1]):
+                for q in range(user_indptr[item_index[p]], user_indptr[item_index[p] + 1]):
+                    count = take_out(user_index[q], dots, near, shared, count)
+        else:
+            for j in range(n):
+                count = take_out(j, dots, near, shared, count)
+        kept = 0
+        row, top = items[i], best[i]
+        row[:] = -1
+        top[:] = -np.inf
+        for t in range(count):
+            dot = np.float64(shared[t])
+            if similarity == COSINE:
+                scale = np.sqrt(np.float64(size[i]) * np.float64(size[near[t]]))
+            elif similarity == JACCARD:
+                scale = np.float64(size[i]) + np.float64(size[near[t]]) - dot
             else:
-                dots[j] = -np.inf
-        select(0, 1, block, near, top)
-        items[i] = near[0]
-        best[i] = top[0]
+                scale = np.float64(size[i])
+            score = np.float32(dot / (scale + shrink))
+            if score >= top[-1]:
+                kept = insert(near[t], score, kept, row, top)
 
 
 @kernel

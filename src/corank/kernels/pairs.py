@@ -56,6 +56,20 @@ def curve(b: np.ndarray, high: np.ndarray, low: np.ndarray, bend: np.ndarray, ou
 
 
 @kernel
+def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: np.ndarray, width: np.ndarray) -> None:
+    """Number the different values of each list from 0 upwards; width[i]: how many there are."""
+    for i in range(start, stop):
+        first = indptr[i]
+        order = np.argsort(value[first : indptr[i + 1]])
+        rank = 0
+        for q in range(order.size):
+            if q > 0 and value[first + order[q]] != value[first + order[q - 1]]:
+                rank += 1
+            level[first + order[q]] = rank
+        width[i] = rank + 1 if order.size > 0 else 0
+
+
+@kernel
 def enumerate_pairs(
     start: int,
     stop: int,

@@ -32,75 +32,65 @@ def _shuffle(state: np.ndarray, low: int, high: int, order: np.ndarray) -> None:
 
 
 @kernel
-def shuffle_ties(start: int, stop: int, seed: int, indptr: np.ndarray, value: np.ndarray, order: np.ndarray) -> None:
-    """Shuffle positions of equal value; order is sorted by falling value (float32[n], by entry) and stays so."""
-    state = np.empty(1, np.uint64)
-    for r in range(start, stop):
-        _start(state, seed, r)
-        first = indptr[r]
-        last = indptr[r + 1]
-        low = first
-        while low < last:
-            high = low + 1
-            while high < last and value[first + order[high]] == value[first + order[low]]:
-                high += 1
-            _shuffle(state, low, high, order)
-            low = high
-
-
-@kernel
-def draw_zeros(
+def queue(
     start: int,
     stop: int,
     seed: int,
-    row: np.ndarray,
+    stream: np.ndarray,
     own_indptr: np.ndarray,
     own_index: np.ndarray,
+    level: np.ndarray,
     columns: int,
     indptr: np.ndarray,
     index: np.ndarray,
     order: np.ndarray,
 ) -> None:
-    """Fill each list: what the row has, in random order, then distinct columns that it has not, drawn uniformly.
+    """A new queue for each list: what the row has, ties in random order, then columns that it has not.
 
-    row int64[R] names the random stream of each list; the room that indptr leaves after the row's own columns says how
-    many to draw, and must not be more than there are.
+    level int32[own entries]; `order` has the row's own entries by falling level and keeps them so. The room that indptr
+    leaves after them is filled with distinct other columns, uniformly drawn; there must be as many. stream int64[R]
+    names the random stream of each list.
     """
     used = np.zeros(columns, np.uint8)
     free = np.empty(columns, np.int32)
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
-        _start(state, seed, row[r])
+        _start(state, seed, stream[r])
+        own = own_indptr[r]
+        mine = own_indptr[r + 1] - own
         head = indptr[r]
-        mine = own_indptr[r + 1] - own_indptr[r]
         size = indptr[r + 1] - head
+        low = 0
+        while low < mine:
+            high = low + 1
+            while high < mine and level[own + order[head + high]] == level[own + order[head + low]]:
+                high += 1
+            _shuffle(state, head + low, head + high, order)
+            low = high
+        if size == mine:
+            continue
         for p in range(mine):
-            j = own_index[own_indptr[r] + p]
-            used[j] = 1
-            index[head + p] = j
-        for p in range(size):
-            order[head + p] = p
-        _shuffle(state, head, head + mine, order)
+            used[own_index[own + p]] = 1
         if 2 * size <= columns:  # at most half of the throws are lost
-            for p in range(mine, size):
+            for p in range(head + mine, head + size):
                 j = np.int64(_uniform(state) * columns)
                 while used[j]:
                     j = np.int64(_uniform(state) * columns)
                 used[j] = 1
-                index[head + p] = j
+                index[p] = j
         else:
             left = 0
             for j in range(columns):
                 if not used[j]:
                     free[left] = j
                     left += 1
-            for p in range(mine, size):
+            for p in range(head + mine, head + size):
                 q = np.int64(_uniform(state) * left)
                 left -= 1
-                index[head + p] = free[q]
+                index[p] = free[q]
                 free[q] = free[left]
-        for p in range(size):
-            used[index[head + p]] = 0
+        for p in range(head, head + size):
+            used[index[p]] = 0
 
 
 @kernel
@@ -112,9 +102,10 @@ def slopes(
     top: int,
     score: np.ndarray,
     slope: np.ndarray,
+    curve: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """slope = d loss / d score of each entry, and the loss of each list."""
+    """slope = d loss / d score of each entry, curve = a bound of the second derivative, and the loss of each list."""
     longest = 0
     for r in range(start, stop):
         longest = max(longest, indptr[r + 1] - indptr[r])
@@ -149,4 +140,7 @@ def slopes(
                 below += turned[t]
                 lift = 1.0
             h = np.float64(slope[p])
-            slope[p] = h * (1.0 - h) * (growth[t] * below - lift)
+            rise = h * (1.0 - h)
+            expected = growth[t] * below
+            slope[p] = rise * (expected - lift)
+            curve[p] = rise * rise * expected + max(0.0, rise * (1.0 - 2.0 * h) * (expected - lift))

@@ -22,6 +22,8 @@ import numba
 import numpy as np
 from numba.core import event
 
+from ..errors import CorankError
+
 logger = logging.getLogger("corank.kernels")
 
 # Reassociation lets the compiler vectorise sums; NaN and infinity keep their meaning (no `nnan`, `ninf`): they must
@@ -40,8 +42,12 @@ def threads() -> int:
     """Number of threads kernels use: `set_threads`, else `CORANK_THREADS`, else the cores this process may use."""
     if _threads is not None:
         return _threads
-    asked = os.environ.get("CORANK_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
+    asked = os.environ.get("CORANK_THREADS", "").strip()
+    if asked:
+        if not asked.isdecimal() or int(asked) < 1:
+            raise CorankError(
+                f"CORANK_THREADS={asked!r} is no number of threads: set it to a whole number of at least 1, or unset it"
+            )
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 

@@ -32,6 +32,7 @@ class ALS(Model):
         2.0, "regularisation of the biases: as many ratings without bias", low=1e-6, search=(0.5, 20.0), log=True
     )
     epochs: int = param(15, "passes over both sides", low=1, search=(5, 30))
+    biases: bool = param(True, "learn the mean and the biases; without them a rating is the inner product alone")
 
     predicts_ratings: ClassVar[bool] = True
 
@@ -43,9 +44,7 @@ class ALS(Model):
         by_item = csr.count(data.item, len(data.items))
         index, value = csr.place(data.item, data.user, data.value, np.arange(len(data)), by_item)
         items = CSR(by_item, index, value, len(data.users))
-        self.mean_ = float(data.value.mean(dtype=np.float64))
-        # What "I took this", without a rating, is worth in a history: the rating that the happiest tenth gave.
-        self.liked_ = float(np.quantile(data.value, 0.9))
+        self._centre(data)
         scale = np.float32(0.1 / np.sqrt(self.dim))
         self.user_factors_ = rng.standard_normal((users.rows, self.dim), np.float32) * scale
         self.user_bias_ = np.zeros(users.rows, np.float32)
@@ -59,6 +58,11 @@ class ALS(Model):
             if not self._report(epoch, objective=self._objective(users, items)):
                 break
 
+    def _centre(self, data: Dataset) -> None:
+        self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0
+        # What "I took this", without a rating, is worth in a history: the rating that the happiest tenth gave.
+        self.liked_ = float(np.quantile(data.value, 0.9))
+
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row; a row without ratings stays at 0 and needs none."""
         return np.asarray(self.reg * np.diff(rows.indptr).astype(np.float64) ** self.reg_power, np.float32)
@@ -68,7 +72,8 @@ class ALS(Model):
         from ..kernels.als import half_step
         from ..kernels.threads import run
 
-        settings = (self.mean_, self._reg(rows), float(self.reg_bias))
+        # An infinite penalty leaves the biases at 0.
+        settings = (self.mean_, self._reg(rows), float(self.reg_bias) if self.biases else np.inf)
         run(half_step, rows.rows, *rows[:3], *settings, *fixed, *out, cost=rows.indptr)
 
     def _objective(self, users: CSR, items: CSR) -> float:

@@ -21,11 +21,12 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
-from .primal_cr import _by_item, _Items, _levels, _places
+from .primal_cr import BACKGROUND, _against, _by_item, _Items, _levels, _places
 
 BYTES = 16  # a pair: two positions and two duals
 SWEEPS = 8  # at most in a half-step of an epoch, before a half-step that does not lower the objective is given up
-PRECISE = 1e-7  # relative duality gap at which a folded-in user stands
+PRECISE = 1e-6  # relative duality gap at which a folded-in user stands
+PATIENCE = 300  # sweeps at most to get there
 
 
 class _Pairs(NamedTuple):
@@ -68,6 +69,8 @@ class CollRank(Model):
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.average_ = np.zeros(self.dim, np.float32)
+        popularity = np.diff(items.indptr)
+        self.background_ = np.argsort(-popularity, kind="stable")[:BACKGROUND].astype(np.int32)
         score, loss = np.empty(rows.index.size, np.float32), np.empty(rows.rows, np.float64)
         run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, score, cost=rows.indptr)
         self._losses(rows, pairs, score, loss)
@@ -79,9 +82,10 @@ class CollRank(Model):
             self._user_steps(rows, pairs, begin, SWEEPS, np.inf, ceiling, user_duals, self.user_factors_, score, loss)
             if not self._report(epoch, objective=self._objective(loss)):
                 break
-        # Who rated everything alike has no pair and says nothing: such a user gets the average taste.
         self.average_ = self.user_factors_[some].mean(axis=0)
-        self.user_factors_[~some] = self.average_
+        alike = np.flatnonzero(~some)
+        for part in np.array_split(alike, 1 + alike.size // 1000):  # their pairs need not be there all at once
+            self.user_factors_[part] = self._fold(rows.take(part))
 
     def _pairs(self, rows: CSR, comparisons: Array | None, stream: Array) -> _Pairs:
         """All pairs of each row; `stream` int64[rows] names the random numbers that put them into order."""
@@ -132,7 +136,7 @@ class CollRank(Model):
         run(collect, len(V), *items, given, self.user_factors_, np.float32(0), V, V, cost=items.indptr)
         before = float(loss.sum()) + self._penalty(self.item_factors_)
         counts = np.diff(pairs.indptr)
-        for sweep in range(1, SWEEPS + 1):
+        for sweep in range(1, max(SWEEPS, self.passes) + 1):
             order, begin = rng.permutation(rows.rows), _begins(counts, rng)
             item_sweep(order, begin, *rows[:2], *pairs, self.user_factors_, self.reg_, alpha, V)
             if sweep < self.passes:
@@ -171,7 +175,7 @@ class CollRank(Model):
         run(losses, rows.rows, rows.indptr, *pairs, score, out, cost=pairs.indptr)
 
     def _penalty(self, vectors: Array) -> float:
-        return 0.5 * self.reg_ * float(np.vdot(vectors, vectors))
+        return 0.5 * self.reg_ * float(np.einsum("if,if->", vectors, vectors, dtype=np.float64))
 
     def _objective(self, loss: NDArray[np.float64]) -> float:
         return float(loss.sum()) + self._penalty(self.user_factors_) + self._penalty(self.item_factors_)
@@ -183,15 +187,27 @@ class CollRank(Model):
         """Fold-in: the new users' SVMs until the duality gap closes, the items staying as they are."""
         from ..kernels.csr import merged
 
-        rows = CSR(*merged(*histories[:3]), histories.columns)
+        users = self._fold(CSR(*merged(*histories[:3]), histories.columns))
+        return np.asarray(users @ self.item_factors_.T)
+
+    def _fold(self, rows: CSR) -> Array:
+        """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
+        _, width = _levels(rows)
+        alike = np.flatnonzero(width == 1)
+        users = self._solved(rows)
+        users[alike] = self._solved(_against(rows.take(alike), self.background_))
+        return users
+
+    def _solved(self, rows: CSR) -> Array:
+        """Each row's SVM to its end; a row without pairs gets the average taste."""
         users = np.tile(self.average_, (rows.rows, 1))
         # One stream for all: an answer must not depend on who else is asked about.
         pairs = self._pairs(rows, None, np.zeros(rows.rows, np.int64))
         begin, ceiling = np.zeros(rows.rows, np.int64), np.full(rows.rows, np.inf)
         alpha, score = np.zeros(pairs.high.size, np.float32), np.empty(rows.index.size, np.float32)
         loss = np.empty(rows.rows, np.float64)
-        self._user_steps(rows, pairs, begin, 500, PRECISE, ceiling, alpha, users, score, loss)
-        return np.asarray(users @ self.item_factors_.T)
+        self._user_steps(rows, pairs, begin, PATIENCE, PRECISE, ceiling, alpha, users, score, loss)
+        return users
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])

@@ -8,15 +8,14 @@ items on 24 GB; beyond that use item_knn or wmf. Only presence counts: values ar
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
+from ..memory import make_room
 from ..model import Model
 from ..params import param
 
@@ -51,17 +50,12 @@ class EASE(Model):
         """An items x items array, or a sentence where there is no room for it."""
         double = n <= DOUBLE_UP_TO
         need = n * n * (8 + 4 + 1 if double else 4 + 1)  # the inverse, the weights, the check that they are finite
-        sentence = (
-            f"EASE keeps an items x items array: {n:,} items need {need / 1e9:.1f} GB and {{}} GB are free; "
-            "keep fewer items, or use item_knn or wmf"
-        )
-        free = _free_bytes()
-        if free is not None and need > free:
-            raise CorankError(sentence.format(f"{free / 1e9:.1f}"))
+        what, remedy = f"EASE of {n:,} items (items x items)", "keep fewer items, or use item_knn or wmf"
+        make_room(need, what, remedy)
         try:
             return np.empty((n, n), np.float64 if double else np.float32)
         except MemoryError:
-            raise CorankError(sentence.format("fewer")) from None
+            raise CorankError(f"{what} needs {need / 1e9:.1f} GB, and there are fewer: {remedy}") from None
 
     def _invert(self, matrix: Array) -> None:
         """Replace the lower triangle of a positive definite matrix by that of its inverse, in place."""
@@ -99,16 +93,3 @@ class EASE(Model):
         """Partial correlation -P_ij / sqrt(P_ii P_jj): the symmetric form of the weights."""
         scale = np.sqrt(self.item_precision_)
         return np.asarray(self.item_weights_[items] * (scale / scale[items, None]), np.float32)
-
-
-def _free_bytes() -> int | None:
-    """Memory that can be had without pushing anything out; None where the system does not say."""
-    meminfo = Path("/proc/meminfo")  # Linux; elsewhere all memory has to stand for the free part
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None

@@ -7,6 +7,7 @@ Use it as the floor that any personal method must beat; with `days` it is also a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ class Popularity(Model):
     """Rank items by the number of rows they have."""
 
     days: float | None = param(None, "count only the last days before the newest row (all time when absent)", low=0.0)
+
+    tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit")
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         item = data.item

@@ -46,6 +46,13 @@ class PrimalCR(Model):
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 20))
     loss: str = param("squared_hinge", "loss of a pair of items", choices=("squared_hinge", "logistic"))
+    reg_bias: float | None = param(
+        None,
+        "regularisation of an item's own quality (no such term when absent)",
+        low=0.0,
+        search=(1.0, 1000.0),
+        log=True,
+    )
     pairwise: bool = param(False, "write all pairs down (Primal-CR) where sorting would do (Primal-CR++)")
     steps: int = param(10, "conjugate-gradient steps at most in a Newton step", low=1)
     tolerance: float = param(0.01, "share of the residual at which conjugate gradient stops", low=0.0, high=1.0)
@@ -68,6 +75,7 @@ class PrimalCR(Model):
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
+        self.item_bias_ = np.zeros(rows.columns, np.float32)
         run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
         self._prepare(lists, kind, lists.score)
         for epoch in range(1, self.epochs + 1):
@@ -148,10 +156,15 @@ class PrimalCR(Model):
         from ..kernels.threads import run
 
         U, V, reg = self.user_factors_, self.item_factors_, np.float32(self.reg_)
+        if self.reg_bias is not None:  # an item's quality is one more coordinate, which is 1 for every user
+            U = np.append(U, np.ones((len(U), 1), np.float32), axis=1)
+            V = np.append(V, self.item_bias_[:, None], axis=1)
 
         def collected(weight: Array, at: Array) -> Array:
             out = np.empty_like(V)
             run(collect, len(V), *items, weight, U, reg, at, out, cost=items.indptr)
+            if self.reg_bias is not None:
+                out[:, -1] += (np.float32(self.reg_bias) - reg) * at[:, -1]
             return out
 
         left = collected(lists.slope, V)  # at step 0 the residual is the gradient
@@ -181,25 +194,30 @@ class PrimalCR(Model):
             trial, moved = lists.score - share * shift, V - share * step
             if self._prepare(lists, kind, trial) + self._penalty(moved) < before:
                 lists.score[:] = trial
-                self.item_factors_ = moved
+                self.item_factors_ = np.ascontiguousarray(moved[:, : self.dim])
+                if self.reg_bias is not None:
+                    self.item_bias_ = np.ascontiguousarray(moved[:, -1], np.float32)
                 return
         self._prepare(lists, kind, lists.score)
 
     def _penalty(self, vectors: Array) -> float:
-        return 0.5 * self.reg_ * float(np.vdot(vectors, vectors))
+        """Of user vectors, or of item vectors with the item's quality as one more coordinate."""
+        own, extra = vectors[:, : self.dim], vectors[:, self.dim :]
+        return 0.5 * self.reg_ * float(np.sum(own * own)) + 0.5 * (self.reg_bias or 0.0) * float(np.sum(extra * extra))
 
     def _objective(self, lists: Lists) -> float:
-        return float(lists.loss.sum()) + self._penalty(self.user_factors_) + self._penalty(self.item_factors_)
+        items = np.append(self.item_factors_, self.item_bias_[:, None], axis=1)
+        return float(lists.loss.sum()) + self._penalty(self.user_factors_) + self._penalty(items)
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return np.asarray(self.user_factors_[users] @ self.item_factors_.T)
+        return np.asarray(self.user_factors_[users] @ self.item_factors_.T + self.item_bias_)
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         """Fold-in: Newton's method on the new users' vectors until it stands, the items staying as they are."""
         from ..kernels.csr import merged
 
         users = self._fold(CSR(*merged(*histories[:3]), histories.columns))
-        return np.asarray(users @ self.item_factors_.T)
+        return np.asarray(users @ self.item_factors_.T + self.item_bias_)
 
     def _fold(self, rows: CSR) -> Array:
         """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
@@ -213,6 +231,7 @@ class PrimalCR(Model):
         """Newton's method on each row's vector until it stands; a row without pairs gets the average taste."""
         lists, kind, pairs = self._lists(rows)
         users = np.zeros((rows.rows, self.dim), np.float32)
+        lists.score[:] = self.item_bias_[rows.index]
         self._prepare(lists, kind, lists.score)
         self._user_steps(lists, kind, 20, users)
         users[pairs == 0] = self.average_
@@ -220,7 +239,7 @@ class PrimalCR(Model):
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
-        return np.asarray(scores, np.float64)
+        return np.asarray(scores + self.item_bias_[items], np.float64)
 
 
 def _against(rows: CSR, background: NDArray[np.int32]) -> CSR:
@@ -239,18 +258,11 @@ def _against(rows: CSR, background: NDArray[np.int32]) -> CSR:
 
 def _levels(rows: CSR) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The ratings of each row numbered from 0 by rising value, and how many different ones the row has."""
-    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-    order = np.lexsort((rows.value, owner))
-    value, who = rows.value[order], owner[order]
-    rank = np.zeros(order.size, np.int64)
-    rank[1:] = np.cumsum((value[1:] != value[:-1]) & (who[1:] == who[:-1]))
-    lengths = np.diff(rows.indptr)
-    full = np.flatnonzero(lengths)
-    lowest, highest = rank[rows.indptr[full]], rank[rows.indptr[full + 1] - 1]
-    level = np.empty(order.size, np.int32)
-    level[order] = rank - np.repeat(lowest, lengths[full])
-    width = np.zeros(rows.rows, np.int32)
-    width[full] = highest - lowest + 1
+    from ..kernels.pairs import levels
+    from ..kernels.threads import run
+
+    level, width = np.empty(rows.index.size, np.int32), np.empty(rows.rows, np.int32)
+    run(levels, rows.rows, rows.indptr, rows.value, level, width, cost=rows.indptr)
     return level, width
 
 

@@ -1,0 +1,94 @@
+"""Item-item neighbourhoods from two orientations of one sparse matrix.
+
+Objective: for each row i of X^T the k largest shrunk similarities to the other rows, without a dense items x items
+array. With dot = sum_u x_ui x_uj and n_i = sum_u x_ui^2:
+
+    cosine       dot / (sqrt(n_i n_j) + shrink)
+    jaccard      dot / (n_i + n_j - dot + shrink)
+    conditional  dot / (n_i + shrink)            on ones: the share of those who took i that took j too
+
+(Deshpande and Karypis 2004 for the method and the conditional probability.) Each row walks through the rows of its
+users into one dense accumulator, so the cost is the sum over users of their squared length.
+
+Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32, value float32); size float32[n]
+holds n_i; items int32[n, k] (-1 padded) and best float32[n, k] (-inf padded) are filled; sim_* are the CSR parts of
+the result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .threads import kernel
+from .topk import select
+
+COSINE, JACCARD, CONDITIONAL = 0, 1, 2
+
+
+@kernel
+def neighbors(
+    start: int,
+    stop: int,
+    item_indptr: np.ndarray,
+    item_index: np.ndarray,
+    item_value: np.ndarray,
+    user_indptr: np.ndarray,
+    user_index: np.ndarray,
+    user_value: np.ndarray,
+    size: np.ndarray,
+    similarity: int,
+    shrink: float,
+    items: np.ndarray,
+    best: np.ndarray,
+) -> None:
+    """The most similar other rows of rows start..stop, nearest first, equals by rising index; only positive ones."""
+    n = size.size
+    block = np.empty((1, n), np.float32)  # the shape that `select` takes
+    dots = block[0]
+    near = np.empty((1, items.shape[1]), np.int32)
+    top = np.empty((1, items.shape[1]), np.float32)
+    for i in range(start, stop):
+        dots[:] = 0
+        for p in range(item_indptr[i], item_indptr[i + 1]):
+            u = item_index[p]
+            weight = item_value[p]
+            for q in range(user_indptr[u], user_indptr[u + 1]):
+                dots[user_index[q]] += weight * user_value[q]
+        dots[i] = 0
+        for j in range(n):
+            dot = np.float64(dots[j])
+            if dot > 0:
+                if similarity == COSINE:
+                    scale = np.sqrt(np.float64(size[i]) * np.float64(size[j]))
+                elif similarity == JACCARD:
+                    scale = np.float64(size[i]) + np.float64(size[j]) - dot
+                else:
+                    scale = np.float64(size[i])
+                dots[j] = dot / (scale + shrink)
+            else:
+                dots[j] = -np.inf
+        select(0, 1, block, near, top)
+        items[i] = near[0]
+        best[i] = top[0]
+
+
+@kernel
+def add_rows(
+    start: int,
+    stop: int,
+    indptr: np.ndarray,
+    index: np.ndarray,
+    value: np.ndarray,
+    sim_indptr: np.ndarray,
+    sim_index: np.ndarray,
+    sim_value: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """out[b] = sum over the entries of row b of value times the sparse row that the entry names: float32[rows, n]."""
+    for b in range(start, stop):
+        row = out[b]
+        row[:] = 0
+        for p in range(indptr[b], indptr[b + 1]):
+            weight = value[p]
+            for q in range(sim_indptr[index[p]], sim_indptr[index[p] + 1]):
+                row[sim_index[q]] += weight * sim_value[q]

@@ -1,0 +1,28 @@
+"""How much memory there is: what cannot fit is refused with a sentence before the system ends the process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import CorankError
+
+
+def free_bytes() -> int | None:
+    """Memory that can be had without pushing anything out; None where the system does not say."""
+    meminfo = Path("/proc/meminfo")  # Linux; elsewhere all memory has to stand for the free part
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def make_room(need: float, what: str, remedy: str) -> None:
+    """Raise a sentence when `need` bytes are more than there are."""
+    free = free_bytes()
+    if free is not None and need > free:
+        raise CorankError(f"{what} needs {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: {remedy}")

@@ -290,3 +290,27 @@ def bpr_user_loss(x, taken, V, bias, reg):
     scores = V @ x + bias
     margins = scores[taken][:, None] - np.delete(scores, taken)
     return np.log1p(np.exp(-margins)).mean() + reg / 2 * x @ x
+
+
+# ---- cofirank: the NDCG surrogate ----------------------------------------------------------------------------------
+
+
+def cofirank_parts(n, top):
+    """(discount, decay) of each place."""
+    place = np.arange(n)
+    return np.where(place < top, 1 / np.log2(place + 2), 0.0), (place + 2.0) ** -0.25
+
+
+def one_minus_ndcg(value, order, top):
+    """1 - NDCG@top of the items in this order."""
+    gain, (discount, _) = 2.0 ** np.asarray(value, float) - 1, cofirank_parts(len(value), top)
+    return 1 - (gain[list(order)] * discount).sum() / (np.sort(gain)[::-1] * discount).sum()
+
+
+def cofirank_loss(score, value, top):
+    """The largest, over all orders, of 1 - NDCG plus decay times score, minus the same sum of the best ideal order."""
+    n, (_, decay) = len(score), cofirank_parts(len(score), top)
+    orders = list(itertools.permutations(range(n)))
+    worst = max(one_minus_ndcg(value, o, top) + (decay * score[list(o)]).sum() for o in orders)
+    ideal = max((decay * score[list(o)]).sum() for o in orders if all(np.diff(np.asarray(value)[list(o)]) <= 0))
+    return worst - ideal

@@ -40,6 +40,19 @@ def test_columns_are_guessed_by_name(tmp_path: Path, text: str, line: str) -> No
     assert str(columns).endswith(", header)")
 
 
+@pytest.mark.parametrize("text", ['{"user": 1, "item": 2}\n' * 3, '[{"user": 1, "item": 2}]'])
+def test_json_is_not_a_table(tmp_path: Path, text: str) -> None:
+    with pytest.raises(cr.CorankError, match="is JSON, not a table: write it as CSV"):
+        cr.read_csv(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["x" * 9_999, "a b,c;" * 9_999, ",".join("abc" * 9_999), "[1, " * 9_999])
+def test_a_refusal_does_not_repeat_a_whole_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(cr.CorankError) as caught:
+        cr.read_csv(write(tmp_path, text))
+    assert len(str(caught.value)) < 300 + len(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("text", "separator"),
     [

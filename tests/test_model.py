@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import pytest
 
 import corank as cr
@@ -170,7 +172,62 @@ def test_available_lists_the_files():
 def test_find_suggests_the_near_name():
     with pytest.raises(cr.CorankError, match="did you mean 'item_knn'"):
         cr.find("item_knm")
-    with pytest.raises(cr.CorankError, match="known: als, ease"):
+    with pytest.raises(cr.CorankError, match="known: als, "):
         cr.find("zzzzzz")
     with pytest.raises(cr.CorankError, match="no model 'os'"):
         cr.find("os")
+
+
+# ---- what is wrong at the door -----------------------------------------------------------------------------------
+
+
+def test_fit_of_what_is_no_dataset_says_how_to_make_one(data):
+    frame = pl.DataFrame({"user": [1, 2], "item": [3, 4]})
+    with pytest.raises(cr.CorankError, match=r"fit takes a dataset and got a DataFrame: make one with from_frame\("):
+        Table().fit(frame)
+    split = cr.holdout(data)
+    with pytest.raises(cr.CorankError, match=r"fit takes a dataset and got a Split: pass .* split\.train"):
+        Table().fit(split)
+    with pytest.raises(cr.CorankError, match="valid= takes a dataset and got a Split"):
+        Table().fit(data, valid=split)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e300, 10**400, "five", None])
+def test_a_value_of_a_history_is_a_finite_number(model, wrong):
+    with pytest.raises(cr.CorankError, match=re.escape(f"a history holds the value {wrong!r}: the values")):
+        model.recommend(histories=[{0: wrong}])
+
+
+@pytest.mark.parametrize("wrong", [5, 2.5, iter([[0]])])
+def test_histories_that_are_none_are_a_sentence(model, wrong):
+    with pytest.raises(cr.CorankError, match="is not a list of histories: give"):
+        model.recommend(histories=wrong)
+
+
+def test_users_that_are_no_ids_are_a_sentence(data, model):
+    for wrong in (2.5, data):
+        with pytest.raises(cr.CorankError, match="is not an id or a list of ids"):
+            model.recommend(wrong)
+
+
+# ---- users of whom nothing is known ------------------------------------------------------------------------------
+
+ROWS = {"user": [0, 0, 1, 1, 2, 3], "item": [5, 7, 7, 8, 7, 8], "value": [1, 2, 1, 2, 1, 2]}  # 7 thrice, 8 twice, 5
+
+
+@pytest.mark.parametrize("name", ["ease", "item_knn", "wmf"])
+def test_nothing_known_is_answered_by_popularity(name):
+    data = cr.from_arrays(**ROWS)
+    model = cr.find(name)().fit(data)
+    empty, one = model.recommend(histories=[[], [5]], k=3)
+    assert empty[1] == [(7, 3.0), (8, 2.0), (5, 1.0)]
+    assert dict(one[1]) == pytest.approx(dict(model.recommend(histories=[[5]], k=3)[0]), rel=1e-5)
+    trained = cr.find(name)().fit(data.take(data.user != 3))
+    assert [item for item, _ in trained.recommend([3])[3]] == [7, 5, 8]
+    assert len(model.recommend(histories=[[]], items=[5])[0]) == 1
+
+
+def test_a_model_with_an_answer_of_its_own_keeps_it(data, monkeypatch):
+    own = np.arange(len(data.items), dtype=np.float32)[None]
+    monkeypatch.setattr(Table, "_score_histories", lambda self, histories: np.repeat(own, histories.rows, axis=0))
+    assert [s for _, s in Table().fit(data).recommend(histories=[[]], k=2)[0]] == own[0, ::-1][:2].tolist()

@@ -90,8 +90,7 @@ def test_pairs_keep_order_and_repeats(tmp_path: Path) -> None:
     files = Files(tmp_path)
     (tmp_path / "Steam.txt.gz").write_bytes(gzip.compress(b"1 9\n1 3\n1 9\n2 3\n"))
     data = readers.pairs("Steam.txt", files)
-    assert rows(data) == [(1, 9, 1.0), (1, 3, 1.0), (1, 9, 1.0), (2, 3, 1.0)]
-    assert data.time is None
+    assert rows(data) == [(1, 9, 1.0, 0), (1, 3, 1.0, 1), (1, 9, 1.0, 2), (2, 3, 1.0, 3)]  # the place is the time
     assert data.items.ids[data.sequences().index].tolist() == [9, 3, 9, 3]
 
 
@@ -105,7 +104,7 @@ def test_the_two_sequence_forms_are_not_mixed_up(tmp_path: Path) -> None:
 
 def test_lines(tmp_path: Path) -> None:
     files = write(tmp_path, a="7 3 1 3\n2 8\n\n5 \n")
-    assert rows(readers.lines("a", files)) == [(7, 3, 1.0), (7, 1, 1.0), (7, 3, 1.0), (2, 8, 1.0)]
+    assert rows(readers.lines("a", files)) == [(7, 3, 1.0, 0), (7, 1, 1.0, 1), (7, 3, 1.0, 2), (2, 8, 1.0, 3)]
     with pytest.raises(CorankError, match="not in the published layout"):
         readers.lines("a", write(tmp_path, a="7 3 x\n"))
 
@@ -186,6 +185,18 @@ def test_filmtrust_counts_users_of_the_trust_file(tmp_path: Path) -> None:
     assert rows(data) == [(3, 7, 3.5), (1, 7, 4.0)]  # of the repeated pair the last one
     assert data.user_graph is not None
     assert data.user_graph.scipy().toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]  # directed, an edge once
+
+
+def test_filmtrust_has_three_columns(tmp_path: Path) -> None:
+    """A fourth one would be lost: such a file is somebody's own."""
+    with pytest.raises(CorankError, match="the first line has 4"):
+        readers.filmtrust(write(tmp_path, ratings_0txt="1 7 2 1700000000\n", trust_0txt="1 3 1\n"))
+
+
+def test_a_refusal_does_not_repeat_a_whole_file(tmp_path: Path) -> None:
+    with pytest.raises(CorankError) as caught:
+        readers.pairs("a", write(tmp_path, a="1 " + "x" * 5_000 + "\n"))
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
 
 
 RATED = np.array([[1, 50, 9, 4, 3], [2, 60, 9, 0, 3], [2, 50, 9, 5, 3], [1, 50, 9, 2, 3]], np.int32)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -218,3 +220,16 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
     lonely = cr.from_arrays(user=np.repeat(np.arange(20), 5), item=np.arange(100))
     with pytest.raises(cr.CorankError, match="no test row is left"):
         cr.strong_generalization(lonely, users=0.2)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [cr.leave_last_out, cr.holdout, cr.time_cut, partial(cr.fixed_per_user, train=1), cr.strong_generalization],
+)
+def test_what_is_no_dataset_is_a_sentence(split):
+    frame = pl.DataFrame({"user": [1, 2], "item": [3, 4]})
+    with pytest.raises(cr.CorankError, match=r"takes a dataset and got a DataFrame: make one with from_frame\("):
+        split(frame)
+    parts = cr.holdout(cr.from_arrays(user=np.arange(20) % 5, item=np.arange(20)))
+    with pytest.raises(cr.CorankError, match="takes a dataset and got a Split: pass one of its parts"):
+        split(parts)

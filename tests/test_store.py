@@ -205,3 +205,9 @@ def test_killed_saves_leave_a_whole_model(path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert cr.load(path).recommend(k=1)
+
+
+def test_a_file_of_another_model_than_asked_for(path):
+    assert type(cr.load(path, model=cr.WMF)) is cr.WMF
+    with pytest.raises(cr.ModelFileError, match="holds a model 'wmf', not 'ease': leave model= out"):
+        cr.load(path, model=cr.EASE)

@@ -10,6 +10,7 @@ import pytest
 
 from corank import Dataset, from_arrays, leave_last_out, set_threads
 from corank.errors import CorankError
+from corank.experiment import Experiment
 from corank.synthetic import Synthetic, markov, realistic, simulation
 
 SMALL: dict[str, Callable[[int], Synthetic]] = {
@@ -258,6 +259,13 @@ def test_hit_rate_of_the_markov_oracle() -> None:
     assert hit_rate(markov(predictability=1.0, successors=4), k=4) == 1.0
     assert abs(hit_rate(markov(predictability=0.6, users=4_000), k=1) - (0.6 + 0.4 / 200)) < 0.04
     assert abs(hit_rate(markov(predictability=0.0, users=4_000), k=10) - 0.05) < 0.02
+
+
+def test_markov_rows_have_their_step_as_time() -> None:
+    data = markov(users=3, items=9, length=4).data
+    assert data.time is not None
+    assert data.time.tolist() == [0, 1, 2, 3] * 3
+    assert Experiment(data=data).make_split().name == "leave-last-out"
 
 
 def test_the_markov_oracle_reads_histories() -> None:

@@ -39,9 +39,11 @@ _HOMES = {
     "models.collrank": ("CollRank",),
     "models.ease": ("EASE",),
     "models.item_knn": ("ItemKNN",),
+    "models.list_mf": ("ListMF",),
     "models.mf": ("MF",),
     "models.popularity": ("Popularity",),
     "models.primal_cr": ("PrimalCR",),
+    "models.sql_rank": ("SQLRank",),
     "models.wmf": ("WMF",),
 }
 _MODULES = ("datasets", "metrics", "report", "synthetic")

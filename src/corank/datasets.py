@@ -10,6 +10,7 @@ The root folder is `root`, else the environment variable CORANK_DATA, else `cora
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from .catalogue import CATALOGUE, Info, Source, info
 from .data import Dataset, settle_duplicates
-from .errors import CorankError, suggest
+from .errors import CorankError
 from .files import Files
 from .split import Split
 
@@ -214,7 +215,7 @@ def _read_table(path: Path, options: dict[str, Any]) -> Dataset:
 
 def _nothing_there(path: Path) -> CorankError:
     beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = suggest(path.name, [*CATALOGUE, *beside])
-    if "did you mean" in near:
-        return CorankError(f"there is no file and no dataset {str(path)!r}{near}")
+    near = difflib.get_close_matches(path.name, [*CATALOGUE, *beside], n=1, cutoff=0.75)
+    if near:
+        return CorankError(f"there is no file and no dataset {str(path)!r}; did you mean {near[0]!r}?")
     return CorankError(f"there is no file {str(path)!r}; `corank data list` names the public datasets")

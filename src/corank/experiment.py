@@ -62,6 +62,7 @@ class Experiment:
     refit: bool = False  # give the validation rows back to training for the final fit
     seed: int = 0
     seeds: Sequence[int] = ()  # run everything once for each, splits included; the report is their mean
+    curves: bool = False  # measure after each epoch, for quality against time
     name: str = "experiment"
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
 
@@ -176,7 +177,7 @@ class Experiment:
         """Every mistake that can be found without data is found first, in one sentence."""
         for names, kind, what in (
             (("tune", "negatives", "seed"), int, "a whole number of 0 or more"),
-            (("refit", "popular"), bool, "true or false"),
+            (("refit", "popular", "curves"), bool, "true or false"),
             (("name", "protocol", "task"), str, "a text"),
         ):
             for name in names:

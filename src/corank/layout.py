@@ -270,11 +270,13 @@ def _head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]
     except OSError as error:
         raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
     for magic, name, remedy in (
-        (b"PK\x03\x04", "a zip archive", "unpack it and give the file inside"),
-        (b"PAR1", "a Parquet file", "use read_parquet"),
+        (b"PK\x03\x04", "a zip archive, not text", "unpack it and give the file inside"),
+        (b"PAR1", "a Parquet file, not text", "use read_parquet"),
+        (b'{"', "JSON, not a table", "write it as CSV, a row a line"),
+        (b"[{", "JSON, not a table", "write it as CSV, a row a line"),
     ):
         if data.startswith(magic):
-            raise CorankError(f"file '{path}' is {name}, not text: {remedy}")
+            raise CorankError(f"file '{path}' is {name}: {remedy}")
     if b"\0" in data:
         raise not_text(path, "it has zero bytes: binary, or UTF-16")
     if not complete:

@@ -13,7 +13,7 @@ import logging
 import math
 import pkgutil
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -51,11 +51,19 @@ class Model:
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
-    def fit(self, data: Dataset, *, valid: Dataset | None = None, on_epoch: OnEpoch | None = None) -> Self:
+    def fit(
+        self,
+        data: Dataset,
+        *,
+        valid: Dataset | None = None,
+        on_epoch: OnEpoch | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Learn from `data`, forgetting any earlier fit; returns self.
 
         valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
         on_epoch : called with a dict after each epoch; training stops cleanly when it returns False.
+        checkpoint : a file for the state of training: a fit that finds it goes on there, and ends as if never stopped.
         """
         check(self)
         require_dataset(data, "fit")
@@ -77,6 +85,12 @@ class Model:
         self.titles_ = data.item_labels["title"].tolist() if "title" in data.item_labels else []
         self.history_: list[dict[str, Any]] = []
         self._valid, self._on_epoch, self._started = valid, on_epoch, _clock()
+        self._carried: dict[str, Array] = {}
+        self._checkpoint = None
+        if checkpoint is not None:
+            from .checkpoint import Checkpoint
+
+            self._checkpoint = Checkpoint(checkpoint, self, data)
         try:
             self._fit(data, rows, np.random.default_rng(self.seed))
             self.fit_seconds_ = _clock() - self._started
@@ -89,11 +103,32 @@ class Model:
             raise
         finally:
             self._valid = self._on_epoch = None
+            self._carried = {}
         return self
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         """Learn. `rows` is `data.csr()`; every learned attribute ends in `_`; call `_report` after each epoch."""
         raise NotImplementedError
+
+    def _epochs(self, rng: np.random.Generator, **carried: Array) -> Iterator[int]:
+        """The epochs still to do. With a checkpoint, learned arrays, `carried` ones and the random stream are put back.
+
+        carried : arrays, beside the learned ones, that training changes in place from epoch to epoch.
+        """
+        self._carried = carried
+        self._stopped = False
+        done = 0 if self._checkpoint is None else self._checkpoint.restore(rng)
+        for epoch in range(done + 1, int(self.params()["epochs"]) + 1):
+            yield epoch
+            if self._stopped:
+                if self._checkpoint is not None:
+                    self._checkpoint.saved = -math.inf
+                    self._checkpoint.save(epoch, rng)
+                return
+            if self._checkpoint is not None:
+                self._checkpoint.save(epoch, rng)
+        if self._checkpoint is not None:
+            self._checkpoint.done()
 
     def _report(self, epoch: int, **values: float) -> bool:
         """Record an epoch (state must be usable now); False = stop training."""
@@ -107,7 +142,8 @@ class Model:
             entry["ndcg@10"] = validation_ndcg(self, self._valid)
         self.history_.append(entry)
         logger.info("%s %s", type(self).__name__, entry)
-        return self._on_epoch is None or self._on_epoch(entry) is not False
+        self._stopped = self._on_epoch is not None and self._on_epoch(entry) is False
+        return not self._stopped
 
     # ---- answering -----------------------------------------------------------------------------------------------
 
@@ -164,7 +200,8 @@ class Model:
             banned = np.ones(len(self.items_), np.bool_)
             banned[self.items_.require(_listed(items), "item")] = False
 
-        nothing = np.diff(seen.indptr)[codes] == 0  # users of whom nothing is known
+        # Users of whom nothing is known; an oracle knows that their items are equal.
+        nothing = (np.diff(seen.indptr)[codes] == 0) & (not self.oracle)
 
         def score(part: slice) -> Array:
             scores = self._score(codes[part]) if rows is None else self._score_histories(rows.take(codes[part]))
@@ -313,9 +350,9 @@ def _value(value: Any) -> float:
     """What a history says of an item."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not abs(number) <= np.finfo(np.float32).max:  # so that NaN is refused too
+    if not abs(number) <= float(np.finfo(np.float32).max):  # so that NaN is refused too
         raise CorankError(f"a history holds the value {value!r}: the values of a history must be finite numbers")
     return number
 

@@ -71,17 +71,17 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "") -> 
         f"# {_md(results.name)}",
         _md(verdict(results)),
         "## Leaderboard",
-        _md_table(heads, [[a + (f" {b}" if b else "") for a, b in row] for row in cells]),
+        md_table(heads, [[a + (f" {b}" if b else "") for a, b in row] for row in cells]),
         "\n".join(f"- {_md(note)}" for note in notes(results, board)),
         "## Settings",
-        _md_table(
+        md_table(
             ("", "hyper-parameters", "seed", "settings tried on validation"),
             [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), str(b.row.trials)) for b in board],
         ),
         "## Data",
-        _md_table(("", ""), portrait(facts)),
+        md_table(("", ""), portrait(facts)),
         "## Method",
-        _md_table(("", ""), [(k, v) for k, v in method(results, command) if k != "Command"]),
+        md_table(("", ""), [(k, v) for k, v in method(results, command) if k != "Command"]),
     ]
     if command:
         page.append(f"Made with\n\n    {plain(command)}")
@@ -184,6 +184,12 @@ def method(results: Results, command: str) -> list[tuple[str, str]]:
     return out + [("Command", plain(command))] * bool(command)
 
 
+def machine_facts() -> str:
+    """Versions and processors, in a sentence."""
+    python = f"Python {platform.python_version()}, {os.cpu_count()} processors"
+    return f"corank {__version__}, {', '.join(_versions())}; {python}."
+
+
 def _versions() -> Iterable[str]:
     for name in PARTS:
         try:
@@ -202,7 +208,7 @@ def _md(text: object) -> str:
     return out
 
 
-def _md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     out = ["| " + " | ".join(map(_md, heads)) + " |", "|" + "---|" * len(heads)]
     return "\n".join(out + ["| " + " | ".join(map(_md, row)) + " |" for row in rows])
 

@@ -29,23 +29,22 @@ _MAX_HEADER = 512_000_000
 
 def save(model: Model, path: str | Path) -> None:
     """Write a fitted model to `path`; the old file stays until the new one is whole."""
+    arrays, plain = _pack(model._learned())
+    write_file(path, arrays, {"model": model.name(), "params": model.params(), "state": plain})
+
+
+def write_file(path: str | Path, arrays: dict[str, Array], meta: dict[str, Any]) -> None:
+    """Arrays and JSON under a checksum, renamed into place when they are whole."""
     from safetensors.numpy import save_file
 
     from . import __version__
 
-    arrays, plain = _pack(model._learned())
-    meta = {
-        "format": FORMAT,
-        "version": __version__,
-        "model": model.name(),
-        "params": model.params(),
-        "state": plain,
-        "sha256": _NO_DIGEST,
-    }
+    meta = {"format": FORMAT, "version": __version__, **meta, "sha256": _NO_DIGEST}
     try:
         text = json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError) as why:
-        raise CorankError(f"this {type(model).__name__} holds something that a model file cannot: {why}") from None
+        raise CorankError(f"{meta['model']} holds something that a model file cannot: {why}") from None
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with replacing(path) as part:
         save_file(arrays, part, metadata={"corank": text})
         digest, at = _digest(part, _NO_DIGEST)
@@ -63,7 +62,7 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
     from .params import check
 
     path = Path(path)
-    meta, arrays = _read(path)
+    meta, arrays = read_file(path)
     if model is not None and model.name() != meta.get("model"):
         raise ModelFileError(
             f"{path} holds a model {meta.get('model')!r}, not {model.name()!r}: leave model= out, or give its class"
@@ -88,7 +87,7 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
     return made
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Metadata and arrays of one file, even while a new model is being renamed over it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file

@@ -57,6 +57,22 @@ def test_equal_similarities_come_by_rising_index():
     np.testing.assert_allclose(best, 1.0, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [1, 4, 300])
+def test_a_wide_catalogue_of_equals(kind, k):
+    """Most items share a user with few others, many to the same degree: order and -1 must not depend on the walk."""
+    rng = np.random.default_rng(k)
+    X = (rng.random((40, 300)) < 0.02).astype(np.float32)
+    X[:3, 7] = X[3, ::2] = 1  # an item and a user with more than the rest
+    items, best = neighbors(X, kind, 2.0, k)
+    want = reference.similarities(X.astype(np.float64), kind, 2.0).astype(np.float32)
+    for i, row in enumerate(want):
+        near = reference.top_k(np.where((row > 0) & (np.arange(300) != i), row, -np.inf), k)
+        np.testing.assert_array_equal(items[i, : len(near)], near)
+        np.testing.assert_array_equal(items[i, len(near) :], -1)
+        np.testing.assert_allclose(best[i, : len(near)], row[near], rtol=1e-6)
+
+
 def test_conditional_is_the_share_of_those_who_took_the_first():
     X = np.array([[1, 1], [1, 0], [1, 0], [1, 1]], np.float32)
     _, best = neighbors(X, "conditional", 0.0, 1)

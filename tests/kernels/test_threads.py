@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from corank.errors import CorankError
 from corank.kernels import threads
 from corank.kernels.threads import run, set_threads
 
@@ -79,8 +80,16 @@ def test_number_of_threads_comes_from_the_environment(monkeypatch):
     set_threads(2)
     assert threads.threads() == 2
     set_threads(None)
-    monkeypatch.setenv("CORANK_THREADS", "many")
-    assert threads.threads() >= 1
+    for unset in ("", " "):
+        monkeypatch.setenv("CORANK_THREADS", unset)
+        assert threads.threads() >= 1
+
+
+@pytest.mark.parametrize("wrong", ["many", "0", "-1", "2.5", "²"])
+def test_an_environment_that_is_no_number_of_threads_is_a_sentence(monkeypatch, wrong):
+    monkeypatch.setenv("CORANK_THREADS", wrong)
+    with pytest.raises(CorankError, match=f"CORANK_THREADS='{wrong}' is no number of threads: set it to"):
+        run(lambda start, stop: None, 3)
 
 
 def test_kernels_release_the_lock_and_are_kept():

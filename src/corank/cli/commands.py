@@ -75,7 +75,7 @@ def fit(args: Args) -> None:
     data = _open(args)
     with Steps(1) as steps:
         start = time.perf_counter()
-        model.fit(data, on_epoch=lambda entry: steps(args.model, entry))
+        model.fit(data, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
         stopped = steps.stop.asked
     model.save(out)
     last = model.history_[-1] if model.history_ else {}
@@ -272,10 +272,18 @@ def reproduce(args: Args) -> None:
     from ..report import write_markdown
 
     experiment = Experiment.from_toml(path)
+    page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"
+    if experiment.curves:
+        from .. import curves
+
+        with Steps(len(experiment.rows_asked())) as steps:
+            split, found = curves.run(experiment, steps)
+        curves.write(experiment, split, found, page, command)
+        say(f"page written to {page}")
+        return
     results = _results(experiment, Path(".corank-tune") / path.stem)
     print(results)
-    page = Path(args.out) / f"{path.stem}.md"
-    write_markdown(results, page, command=f"corank reproduce {path.stem}")
+    write_markdown(results, page, command=command)
     say(f"page written to {page}")
 
 

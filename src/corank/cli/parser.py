@@ -60,6 +60,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     fit = command("fit", commands.fit, "learn one model from all rows and save it")
     _model_and_file(fit, argv)
     fit.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save it, e.g. m.corank")
+    fit.add_argument("--checkpoint", metavar="FILE", help="state of training: a fit that was killed goes on from it")
     fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one that `corank tune` wrote")
 
     tune = command("tune", commands.tune, "search hyper-parameters on validation; the best are written as TOML")

@@ -4,14 +4,15 @@ Loss of a list with scores f, over all orders pi of its n items:
 
     max over pi of (1 - NDCG(pi) + sum_j decay[place of j in pi] f_j)  -  sum_j anchor_j f_j
 
-decay falls with the place, and anchor_j is the decay at j's place in the ideal order, by rating and, among equal ratings,
-by score: the order among equals is nobody's mistake. Sorting by f maximises sum decay f, so the loss is at least 1 - NDCG
-of the order by score. With anchors held it is convex in f and nowhere below the loss, which it touches at the f that the
-anchors were made for: a step that lowers it lowers the loss. Its slope is decay at the best pi, minus anchor.
+decay falls with the place, and anchor_j is the decay at j's place in the ideal order, by rating and, among equal
+ratings, by score: the order among equals is nobody's mistake. Sorting by f maximises sum decay f, so the loss is at
+least 1 - NDCG of the order by score. With anchors held it is convex in f and nowhere below the loss, which it touches
+at the f that the anchors were made for: a step that lowers it lowers the loss. Its slope is decay at the best pi minus
+anchor.
 
-That pi is an assignment of items to places, with the cost discount_i gain_j - decay_i f_j. Without the first term sorting
-solves it, and known prices prove that; the first term is 0 beyond place `top` and nowhere negative, so the prices stay
-valid and only the first `top` places are assigned anew: O(top n^2) instead of O(n^3).
+That pi is an assignment of items to places, with the cost discount_i gain_j - decay_i f_j. Without the first term
+sorting solves it, and known prices prove that; the first term is 0 beyond place `top` and nowhere negative, so the
+prices stay valid and only the first `top` places are assigned anew: O(top n^2) instead of O(n^3).
 
 Learning: the loss is a maximum of planes, so both half-steps are structured SVMs. Their dual state is one plane a list,
 a mixture of the orders met so far: its decays `mixed` and its `height`. A step mixes in the worst order at the present
@@ -137,32 +138,32 @@ def worst(
         for s in range(n + 1):
             near[s] = np.inf
             done[s] = 0
+        near[0] = 0.0
         owner[0] = i
         column = 0
-        while owner[column] != 0 or column == 0:
+        while column == 0 or owner[column] != 0:
             done[column] = 1
             row = owner[column]
             a = discount[row - 1]
             b = decay[row - 1]
-            price = u[row]
+            ahead = near[column] - u[row]
             least = np.inf
             following = 0
             for s in range(1, n + 1):
                 if done[s] == 0:
-                    cost = a * g[s] - b * f[s] - price - v[s]
-                    if cost < near[s]:
-                        near[s] = cost
+                    way = ahead + a * g[s] - b * f[s] - v[s]
+                    if way < near[s]:
+                        near[s] = way
                         came[s] = column
                     if near[s] < least:
                         least = near[s]
                         following = s
-            for s in range(n + 1):
-                if done[s]:
-                    u[owner[s]] += least
-                    v[s] -= least
-                else:
-                    near[s] -= least
             column = following
+        for s in range(n + 1):
+            if done[s]:
+                lift = near[column] - near[s]
+                u[owner[s]] += lift
+                v[s] -= lift
         while column != 0:
             owner[column] = owner[came[column]]
             column = came[column]

@@ -45,17 +45,6 @@ def insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarr
 
 
 @kernel
-def take_out(j: int, dots: np.ndarray, near: np.ndarray, shared: np.ndarray, count: int) -> int:
-    """Move a positive dots[j] to the end of the list (near, shared); returns the new length."""
-    if dots[j] > 0:
-        near[count] = j
-        shared[count] = dots[j]
-        count += 1
-    dots[j] = 0
-    return count
-
-
-@kernel
 def neighbors(
     start: int,
     stop: int,
@@ -88,11 +77,21 @@ def neighbors(
         count = 0
         if steps < n:
             for p in range(item_indptr[i], item_indptr[i + 1]):
-                for q in range(user_indptr[item_index[p]], user_indptr[item_index[p] + 1]):
-                    count = take_out(user_index[q], dots, near, shared, count)
+                u = item_index[p]
+                for q in range(user_indptr[u], user_indptr[u + 1]):
+                    j = user_index[q]
+                    if dots[j] > 0:
+                        near[count] = j
+                        shared[count] = dots[j]
+                        count += 1
+                    dots[j] = 0
         else:
             for j in range(n):
-                count = take_out(j, dots, near, shared, count)
+                if dots[j] > 0:
+                    near[count] = j
+                    shared[count] = dots[j]
+                    count += 1
+                dots[j] = 0
         kept = 0
         row, top = items[i], best[i]
         row[:] = -1

@@ -12,7 +12,10 @@ import math
 
 import numpy as np
 
+from .sigmoid import sigmoids
 from .threads import kernel
+
+_NONE, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np.float32(2)
 
 
 @kernel
@@ -42,29 +45,30 @@ def slopes(
     curve: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """slope = d loss / d score of each entry, curve = a bound of the second derivative, and the loss of each list."""
+    """slope = d loss / d score of each entry, curve >= 0 a bound of its curvature, and the loss of each list."""
     longest = 0
     for r in range(start, stop):
         longest = max(longest, indptr[r + 1] - indptr[r])
-    sigmoid = np.empty(longest, np.float64)
-    growth = np.empty(longest, np.float64)  # exp(h)
+    bits = np.empty(longest, np.int32)
+    power = bits.view(np.float32)
+    h = np.empty(longest, np.float32)
+    growth = np.empty(longest, np.float32)  # exp(h)
     for r in range(start, stop):
         first = indptr[r]
         n = indptr[r + 1] - first
+        sigmoids(n, score[first : first + n], bits, power, h, growth)
         total = 0.0
         mean = 0.0
         for t in range(n):
-            h = 1.0 / (1.0 + math.exp(-score[first + t]))
-            sigmoid[t] = h
-            growth[t] = math.exp(h)
             total += growth[t]
-            mean += target[first + t] * h
+            mean += np.float64(target[first + t]) * h[t]
         loss[r] = math.log(total) - mean if n > 0 else 0.0
+        scale = np.float32(1.0 / total)
         for t in range(n):
             p = first + t
-            h = sigmoid[t]
-            rise = h * (1.0 - h)
-            share = growth[t] / total
+            rise = h[t] * (_ONE - h[t])
+            share = growth[t] * scale
             gap = share - target[p]
             slope[p] = rise * gap
-            curve[p] = rise * rise * share + max(0.0, rise * (1.0 - 2.0 * h) * gap)
+            # (h')^2 <= h' / 4, which keeps steps short where the sigmoid is flat.
+            curve[p] = rise * (_QUARTER * share + max(_NONE, (_ONE - _TWO * h[t]) * gap))

@@ -20,7 +20,10 @@ import math
 import numpy as np
 
 from .sample import _start, _uniform
+from .sigmoid import sigmoids
 from .threads import kernel
+
+_NONE, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np.float32(2)
 
 
 @kernel
@@ -105,42 +108,51 @@ def slopes(
     curve: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """slope = d loss / d score of each entry, curve = a bound of the second derivative, and the loss of each list."""
+    """slope = d loss / d score of each entry, curve >= 0 a bound of its curvature, and the loss of each list."""
     longest = 0
     for r in range(start, stop):
         longest = max(longest, indptr[r + 1] - indptr[r])
-    growth = np.empty(longest, np.float64)  # exp(h) by position
+    bits = np.empty(longest, np.int32)
+    power = bits.view(np.float32)
+    h = np.empty(longest, np.float32)
+    growth = np.empty(longest, np.float32)  # exp(h)
     turned = np.empty(longest, np.float64)  # 1 / T by position
+    chosen = np.empty(longest, np.float32)  # 1 where the entry has a term of its own
+    below = np.empty(longest, np.float32)  # Q
     for r in range(start, stop):
         first = indptr[r]
         n = indptr[r + 1] - first
+        sigmoids(n, score[first : first + n], bits, power, h, growth)
         terms = min(n, top)
         total = 0.0
+        for t in range(n - 1, terms - 1, -1):
+            total += growth[order[first + t]]
         entropy = 0.0
         product = 1.0  # of the T: one logarithm serves many of them
-        for t in range(n - 1, -1, -1):
-            p = first + order[first + t]
-            h = 1.0 / (1.0 + math.exp(-score[p]))
-            slope[p] = h
-            growth[t] = math.exp(h)
-            total += growth[t]
-            if t < terms:
-                turned[t] = 1.0 / total
-                entropy -= h
-                product *= total
-                if product > 1e250:
-                    entropy += math.log(product)
-                    product = 1.0
+        for t in range(terms - 1, -1, -1):
+            p = order[first + t]
+            total += growth[p]
+            turned[t] = 1.0 / total
+            entropy -= h[p]
+            product *= total
+            if product > 1e250:
+                entropy += math.log(product)
+                product = 1.0
         loss[r] = entropy + math.log(product)
-        below = 0.0
-        for t in range(n):
-            p = first + order[first + t]
-            lift = 0.0
-            if t < terms:
-                below += turned[t]
-                lift = 1.0
-            h = np.float64(slope[p])
-            rise = h * (1.0 - h)
-            expected = growth[t] * below
-            slope[p] = rise * (expected - lift)
-            curve[p] = rise * rise * expected + max(0.0, rise * (1.0 - 2.0 * h) * (expected - lift))
+        queued = 0.0
+        for t in range(terms):
+            p = order[first + t]
+            queued += turned[t]
+            below[p] = queued
+            chosen[p] = 1
+        for t in range(terms, n):
+            p = order[first + t]
+            below[p] = queued
+            chosen[p] = 0
+        for p in range(n):
+            rise = h[p] * (_ONE - h[p])
+            expected = growth[p] * below[p]
+            gap = expected - chosen[p]
+            slope[first + p] = rise * gap
+            # (h')^2 <= h' / 4, which keeps steps short where the sigmoid is flat.
+            curve[first + p] = rise * (_QUARTER * expected + max(_NONE, (_ONE - _TWO * h[p]) * gap))

@@ -96,13 +96,13 @@ def row_steps(
     Y: np.ndarray,
     reg: float,
     steps: int,
+    share: float,
     X: np.ndarray,
-    step: np.ndarray,
-    moved: np.ndarray,
+    score: np.ndarray,
 ) -> None:
-    """step = the Newton step of each row by at most `steps` steps of conjugate gradient (0: minus the gradient).
+    """Add a share of the Newton step to each row, and what it does to the score of each entry.
 
-    moved = what it does to the score of each entry.
+    At most `steps` steps of conjugate gradient; 0 of them: minus the gradient is the step.
     """
     d = X.shape[1]
     longest = 0
@@ -112,6 +112,7 @@ def row_steps(
     bent = np.empty(longest, np.float32)
     along = np.empty(longest, np.float32)
     shift = np.empty(longest, np.float32)
+    step = np.empty(d, np.float32)
     way = np.empty(d, np.float32)
     left = np.empty(d, np.float32)
     image = np.empty(d, np.float32)
@@ -129,7 +130,7 @@ def row_steps(
         for f in range(d):
             now += left[f] * left[f]
             way[f] = left[f]
-            step[r, f] = 0
+            step[f] = 0
         goal = np.float32(1e-6) * now
         for _ in range(max(steps, 1)):
             if not now > 1e-30:
@@ -147,7 +148,7 @@ def row_steps(
                 length = now / bow
             fresh = np.float32(0)
             for f in range(d):
-                step[r, f] += length * way[f]
+                step[f] += length * way[f]
                 left[f] -= length * image[f]
                 fresh += left[f] * left[f]
             for p in range(n):
@@ -158,5 +159,8 @@ def row_steps(
             now = fresh
             for f in range(d):
                 way[f] = left[f] + turn * way[f]
-        for p in range(n):
-            moved[place[first + p]] = shift[p]
+        for f in range(d):
+            X[r, f] += share * step[f]
+        if score.size > 0:
+            for p in range(n):
+                score[place[first + p]] += share * shift[p]

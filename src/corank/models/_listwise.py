@@ -1,24 +1,32 @@
 """What models of whole lists share: a loss of each user's list of scores u.v, lowered by alternating Newton steps.
 
 An epoch is a step on all users, then one on all items (see `kernels.row_steps`): no step length is to be chosen, because
-the loss itself says how far to go. Where the lists are drawn anew in each epoch, step t goes only t^-0.7 of the way, so
-that the factors settle on the mean over many draws instead of chasing the last one (Robbins and Monro 1951).
+the curvature of the loss says how far to go. Where the lists are drawn anew in each epoch, epoch t goes only t^-0.6 of
+the way, so that the factors settle on the mean over many draws instead of chasing the last one (Robbins, Monro 1951).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array
+from ..data import Array
 from ..model import Model
-from .primal_cr import _by_item, _Items
+from .primal_cr import _Items
 
-STEPS = 2  # of conjugate gradient in a Newton step: more of them gained nothing on MovieLens
-HALVINGS = 20  # of a step that would raise the objective, before it is given up
+FOLDS = 20  # steps on the vector of somebody new
+NOTHING = np.zeros(0, np.float32)
+
+
+class Rule(NamedTuple):
+    """How a half-step is made."""
+
+    steps: int = 2  # of conjugate gradient; none: a gradient step
+    share: float = 1.0  # of the step that is taken
+    halvings: int = 20  # of a step that would raise the objective before it is given up; 0: never look
 
 
 @dataclass(eq=False)
@@ -28,27 +36,26 @@ class Lists:
     indptr: NDArray[np.int64]
     index: NDArray[np.int32]
     columns: int
-    loss_of: tuple[Any, ...]  # kernel of the loss, and its arguments before the scores
+    loss_of: tuple[Any, ...]  # the kernel of the loss, and its arguments before the scores
 
     def __post_init__(self) -> None:
         n = self.index.size
-        self.score, self.slope, self.curve, self.moved = np.zeros((4, n), np.float32)
+        self.score, self.slope, self.curve = np.zeros((3, n), np.float32)
         self.loss = np.zeros(self.indptr.size - 1, np.float64)
+        self.owner = np.repeat(np.arange(self.loss.size, dtype=np.int32), np.diff(self.indptr))
         self.by_user = _Items(self.indptr, self.index, np.arange(n))
-        self.link()
+
+    def redraw(self, seed: int) -> bool:
+        """Draw the lists anew; False where there is nothing to draw."""
+        return False
 
     def link(self) -> None:
-        """The entries by item, after the items of the lists have changed."""
-        self.by_item = _by_item(CSR(self.indptr, self.index, np.empty(0, np.float32), self.columns))
+        """Find the entries by item; to be repeated when the items of the lists have changed."""
+        from ..kernels.csr import count, stable_order
 
-    def look(self, score: NDArray[np.float32]) -> float:
-        """Slope, curve and loss at `score`; returns the loss of all lists."""
-        from ..kernels.threads import run
-
-        kernel, *arguments = self.loss_of
-        out = (self.slope, self.curve, self.loss)
-        run(kernel, self.loss.size, self.indptr, *arguments, score, *out, cost=self.indptr)
-        return float(self.loss.sum())
+        indptr = count(self.index, self.columns)
+        place = stable_order(self.index, self.by_user.place, indptr)
+        self.by_item = _Items(indptr, self.owner[place], place)
 
     def rescore(self, users: Array, items: Array) -> None:
         """Scores from the factors, and all that hangs on them."""
@@ -56,27 +63,111 @@ class Lists:
         from ..kernels.threads import run
 
         run(products, self.loss.size, self.indptr, self.index, users, items, self.score, cost=self.indptr)
-        self.look(self.score)
+        self.look()
+
+    def look(self) -> None:
+        """Slope, curve and loss at the scores."""
+        from ..kernels.threads import run
+
+        kernel, *arguments = self.loss_of
+        state = (self.score, self.slope, self.curve, self.loss)
+        run(kernel, self.loss.size, self.indptr, *arguments, *state, cost=self.indptr)
+
+    def objective(self, reg: float, users: Array, items: Array) -> float:
+        """The loss of all lists at their scores, and the regularisation."""
+        return float(self.loss.sum()) + penalty(reg, users) + penalty(reg, items)
+
+    def move(self, side: _Items, fixed: Array, moving: Array, reg: float, rule: Rule, last: bool = False) -> None:
+        """Move the rows of `moving`; `last`: nobody needs the scores afterwards."""
+        from ..kernels.row_steps import row_steps
+        from ..kernels.threads import run
+
+        guarded = rule.halvings > 0
+        before = float(self.loss.sum()) + penalty(reg, moving)
+        kept = (moving.copy(), self.score.copy()) if guarded else ()
+        how = (np.float32(reg), rule.steps, np.float32(rule.share))
+        score = NOTHING if last and not guarded else self.score
+        run(row_steps, len(moving), *side, self.slope, self.curve, fixed, *how, moving, score, cost=side.indptr)
+        if score.size:
+            self.look()
+        for halving in range(rule.halvings):
+            if float(self.loss.sum()) + penalty(reg, moving) <= before + 1e-9 * abs(before):
+                return
+            for now, then in zip((moving, self.score), kept, strict=True):
+                now[:] = then if halving == rule.halvings - 1 else (now + then) / 2
+            self.look()
+
+
+def penalty(reg: float, vectors: Array) -> float:
+    """reg / 2 times the squared length."""
+    return 0.5 * reg * float(np.vdot(vectors, vectors))
 
 
 class Listwise(Model):
-    """A factor model that learns from lists; a subclass makes the lists and draws them anew where it does that."""
+    """A factor model that learns from lists; a subclass makes the lists."""
 
     dim: int
     reg: float
     epochs: int
     patience: int | None
 
-    def _gain(self, epoch: int) -> float:
-        """The share of a Newton step that is taken."""
-        return 1.0
-
-    def _redraw(self, lists: Lists, rng: np.random.Generator) -> bool:
-        """Draw the lists of the next epoch; False where they stay as they are."""
-        return False
+    def _rule(self, epoch: int, drawn: bool) -> Rule:
+        """The half-steps of an epoch; a step that goes part of the way to where it should needs no guard."""
+        return Rule(share=epoch**-0.6, halvings=0) if drawn else Rule()
 
     def _learn(self, lists: Lists, rng: np.random.Generator) -> None:
-        """The factors of users and items."""
-        users = self.loss_rows = lists.loss.size
-        U = np.float32(0.1) * rng.standard_normal((users, self.dim), np.float32)
-        V = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
+        """Factors of users and items. With patience, those of the best epoch are kept, and training stops after it."""
+        U = self.user_factors_ = np.float32(0.1) * rng.standard_normal((lists.loss.size, self.dim), np.float32)
+        V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
+        self.average_ = np.zeros(self.dim, np.float32)
+        best, best_epoch, kept = -np.inf, 0, (U, V)
+        drawn = True
+        for epoch in range(1, self.epochs + 1):
+            if drawn:
+                drawn = lists.redraw(int(rng.integers(2**62)))
+                lists.link()
+                if epoch == 1:
+                    V[np.diff(lists.by_item.indptr) == 0] = 0  # in no list: nothing is known
+                lists.rescore(U, V)
+            rule = self._rule(epoch, drawn)
+            lists.move(lists.by_user, V, U, self.reg, rule)
+            if drawn:
+                # Lists that change have no objective that falls from epoch to epoch: this one is between two steps.
+                value = {"loss": lists.objective(self.reg, U, V)}
+                lists.move(lists.by_item, U, V, self.reg, rule, last=True)
+            else:
+                lists.move(lists.by_item, U, V, self.reg, rule)
+                value = {"objective": lists.objective(self.reg, U, V)}
+            go_on = self._report(epoch, **value)
+            found = self.history_[-1].get("ndcg@10")
+            if self.patience is not None and found is not None:
+                if found > best:
+                    best, best_epoch, kept = found, epoch, (U.copy(), V.copy())
+                go_on &= epoch - best_epoch < self.patience
+            if not go_on:
+                break
+        self.user_factors_, self.item_factors_ = kept
+        some = np.diff(lists.indptr) > 0
+        self.average_ = self.user_factors_[some].mean(axis=0)
+        self.user_factors_[~some] = self.average_
+
+    def _fold(self, lists: Lists) -> NDArray[np.float32]:
+        """Vectors of new users: the steps of training, the items staying as they are; each row for itself."""
+        rng = np.random.default_rng(self.seed)
+        U = np.zeros((lists.loss.size, self.dim), np.float32)
+        drawn = True
+        for epoch in range(1, FOLDS + 1):
+            if drawn:
+                drawn = lists.redraw(int(rng.integers(2**62)))
+                lists.rescore(U, self.item_factors_)
+            share = epoch**-0.6 if drawn else 1.0
+            lists.move(lists.by_user, self.item_factors_, U, self.reg, Rule(share=share, halvings=0))
+        U[np.diff(lists.indptr) == 0] = self.average_
+        return U
+
+    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
+        return np.asarray(self.user_factors_[users] @ self.item_factors_.T)
+
+    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
+        return np.asarray(scores, np.float64)

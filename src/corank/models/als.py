@@ -52,11 +52,10 @@ class ALS(Model):
         self.item_bias_ = np.zeros(items.rows, np.float32)
         user_side = (self.user_factors_, self.user_bias_)
         item_side = (self.item_factors_, self.item_bias_)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in self._epochs(rng):
             self._half_step(items, user_side, item_side)
             self._half_step(users, item_side, user_side)
-            if not self._report(epoch, objective=self._objective(users, items)):
-                break
+            self._report(epoch, objective=self._objective(users, items))
 
     def _centre(self, data: Dataset) -> None:
         self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0

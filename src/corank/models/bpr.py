@@ -47,13 +47,12 @@ class BPR(Model):
         self.item_factors_ = self._start(rng, rows.columns)
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         learned = (self.user_factors_, self.item_factors_, self.item_bias_)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in self._epochs(rng):
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
             blocks = sgd.deal(rng, entries, rows.rows, rows.columns)
             rates = (lr, lr if self.biases else np.float32(0), np.float32(self.reg))
             sgd.sweep(kernels.step, blocks, int(rng.integers(2**62)), int(self.negatives), *rates, *learned)
-            if not self._report(epoch, objective=self._objective(rows)):
-                break
+            self._report(epoch, objective=self._objective(rows))
 
     def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))

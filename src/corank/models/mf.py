@@ -49,13 +49,12 @@ class MF(ALS):
         self.item_bias_ = np.zeros(items.rows, np.float32)
         penalties = [*self._each(users), *self._each(items)]
         learned = (self.user_factors_, self.user_bias_, self.item_factors_, self.item_bias_)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in self._epochs(rng):
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
             rates = (lr, lr if self.biases else np.float32(0), np.float32(self.mean_))
             blocks = sgd.deal(rng, entries, users.rows, items.rows)
             sgd.sweep(mf.step, blocks, int(rng.integers(2**62)), *rates, *penalties, *learned)
-            if not self._report(epoch, objective=self._objective(users, items)):
-                break
+            self._report(epoch, objective=self._objective(users, items))
 
     def _each(self, rows: CSR) -> tuple[Array, Array]:
         """The share of a row's penalties, on its vector and on its bias, that each of its ratings carries."""

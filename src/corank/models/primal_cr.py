@@ -76,13 +76,17 @@ class PrimalCR(Model):
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
-        run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
-        self._prepare(lists, kind, lists.score)
-        for epoch in range(1, self.epochs + 1):
+        start = lists.order.copy()
+        for epoch in self._epochs(rng):
+            # Within an epoch the scores follow the steps. Each epoch starts from the factors alone, so that rounding does
+            # not pile up and training can go on from them.
+            run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
+            lists.score[:] += self.item_bias_[rows.index]
+            lists.order[:] = start
+            self._prepare(lists, kind, lists.score)
             self._item_step(lists, kind, items)
             self._user_steps(lists, kind, 1, self.user_factors_)
-            if not self._report(epoch, objective=self._objective(lists)):
-                break
+            self._report(epoch, objective=self._objective(lists))
         self.average_ = self.user_factors_[some].mean(axis=0)
         counts = np.diff(items.indptr)
         self.background_ = np.argsort(-counts, kind="stable")[:BACKGROUND].astype(np.int32)

@@ -1,0 +1,99 @@
+"""Checkpoints: a fit that was killed ends with the numbers of one that was not."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import corank as cr
+
+ITERATIVE = [name for name in cr.available() if "epochs" in cr.find(name)().params()]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return cr.synthetic.realistic(users=80, items=60, rows=1_100, groups=4, seed=8).data
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_killed_at_any_epoch(name, data, tmp_path):
+    """An exception at epoch e stands for a kill: what is on disk then is all that the next fit has."""
+    make = lambda: cr.find(name)(epochs=4, dim=4)  # noqa: E731
+    whole = make().fit(data)
+    for stop in (1, 3):
+        file = tmp_path / f"{stop}.part"
+
+        def die(entry, stop=stop):
+            if entry["epoch"] == stop + 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            make().fit(data, checkpoint=file, on_epoch=die)
+        assert file.exists()
+        heard = []
+        again = make().fit(data, checkpoint=file, on_epoch=lambda e, heard=heard: heard.append(e["epoch"]))
+        assert heard == list(range(heard[0], 5))
+        assert heard[0] > 1
+        for key, value in whole._learned().items():
+            if isinstance(value, np.ndarray):
+                assert np.array_equal(value, getattr(again, key)), key
+        assert [h["epoch"] for h in again.history_] == [1, 2, 3, 4]
+        assert not file.exists()
+
+
+def test_stopped_cleanly_goes_on(data, tmp_path):
+    file = tmp_path / "c.part"
+    first = cr.WMF(dim=3, epochs=6).fit(data, checkpoint=file, on_epoch=lambda e: e["epoch"] < 2)
+    assert len(first.history_) == 2
+    second = cr.WMF(dim=3, epochs=6).fit(data, checkpoint=file)
+    assert np.array_equal(second.user_factors_, cr.WMF(dim=3, epochs=6).fit(data).user_factors_)
+
+
+@pytest.mark.parametrize("other", [{"dim": 4}, {"reg": 0.5}, {"seed": 1}])
+def test_another_fit_is_refused(data, tmp_path, other):
+    file = tmp_path / "c.part"
+    cr.WMF(dim=3, epochs=6).fit(data, checkpoint=file, on_epoch=lambda e: False)
+    with pytest.raises(cr.CorankError, match="checkpoint of another fit"):
+        cr.WMF(**{"dim": 3, "epochs": 6, **other}).fit(data, checkpoint=file)
+    with pytest.raises(cr.CorankError, match="checkpoint of another fit"):
+        cr.WMF(dim=3, epochs=6).fit(data.take(np.arange(500)), checkpoint=file)
+
+
+def test_a_model_or_junk_is_no_checkpoint(data, tmp_path):
+    model = cr.WMF(dim=3, epochs=1).fit(data)
+    model.save(tmp_path / "m.corank")
+    with pytest.raises(cr.CorankError, match="not a checkpoint"):
+        cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "m.corank")
+    (tmp_path / "junk").write_bytes(b"junk")
+    with pytest.raises(cr.CorankError, match="not a corank"):
+        cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "junk")
+
+
+def test_kill_dash_nine(tmp_path):
+    """A real kill at random moments, again and again, until the fit is through."""
+    code = (
+        "import sys, corank as cr\n"
+        "data = cr.synthetic.realistic(users=400, items=300, rows=20_000, groups=5, seed=9).data\n"
+        "model = cr.BPR(dim=8, epochs=60).fit(data, checkpoint=sys.argv[1])\n"
+        "model.save(sys.argv[2])\n"
+    )
+    end = tmp_path / "m.corank"
+    for attempt in itertools.count():
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "c.part"), str(end)])
+        try:
+            process.wait(timeout=1.2 + 0.35 * attempt)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            time.sleep(0.05)
+            continue
+        assert process.returncode == 0
+        break
+    data = cr.synthetic.realistic(users=400, items=300, rows=20_000, groups=5, seed=9).data
+    assert np.array_equal(cr.load(end).user_factors_, cr.BPR(dim=8, epochs=60).fit(data).user_factors_)

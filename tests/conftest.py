@@ -39,3 +39,10 @@ def checkerboard() -> cr.Dataset:
                 user.append(u)
                 item.append(i)
     return cr.from_arrays(user=np.array(user), item=np.array(item))
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty root of one's own, whatever the machine has."""
+    monkeypatch.setenv("CORANK_DATA", str(tmp_path))
+    return tmp_path

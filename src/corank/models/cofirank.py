@@ -70,7 +70,7 @@ class CofiRank(Model):
         self.user_factors_[:, 0] = 1
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         if self.loss == "regression":
-            self._fit_ratings(rows, data.csr("item"))
+            self._fit_ratings(rows, data.csr("item"), rng)
             return
         rows = self._cut(rows)
         self._fit_lists(rows, self._lists(rows), rng)
@@ -89,15 +89,15 @@ class CofiRank(Model):
         run(products, rows.rows, *rows[:2], U, self.item_factors_, score, cost=rows.indptr)
         self._losses(lists, score, loss)
         # One plane a list for each side, at first that of the ideal order.
-        planes = [(lists.anchor.copy(), np.zeros(rows.rows)) for _ in range(2)]
-        for epoch in range(1, self.epochs + 1):
+        mixed, height = np.stack([lists.anchor] * 2), np.zeros((2, rows.rows))
+        planes = list(zip(mixed, height, strict=True))
+        for epoch in self._epochs(rng, score=score, loss=loss, anchor=lists.anchor, mixed=mixed, height=height):
             self._item_step(rows, lists, items, planes[0], score, loss, rng)
             ceiling = loss + 0.5 * self.reg_ * np.einsum("if,if->i", U, U, dtype=np.float64)
             self._user_steps(lists, self.passes, 1e-6, ceiling, planes[1], U, score)
             self._losses(lists, score, loss)
             objective = float(loss.sum()) + self._penalty(U) + self._penalty(self.item_factors_)
-            if not self._report(epoch, objective=objective):
-                break
+            self._report(epoch, objective=objective)
         self.average_ = U[lists.some].mean(axis=0)
         self.best_ = self._liked_score(rows, score)
 
@@ -193,19 +193,18 @@ class CofiRank(Model):
 
     # ---- regression ----------------------------------------------------------------------------------------------
 
-    def _fit_ratings(self, users: CSR, items: CSR) -> None:
+    def _fit_ratings(self, users: CSR, items: CSR, rng: np.random.Generator) -> None:
         from ..kernels.als import losses
         from ..kernels.threads import run
 
         squares = np.empty(users.rows)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in self._epochs(rng):
             item_bias = self._half_step(items, self.user_factors_, self.item_factors_)
             user_bias = self._half_step(users, self.item_factors_, self.user_factors_)
             sides = (self.item_factors_, 0 * item_bias, self.user_factors_, 0 * user_bias)
             run(losses, users.rows, *users[:3], 0.0, *sides, squares, cost=users.indptr)
             penalty = self._penalty(self.user_factors_) + self._penalty(self.item_factors_)
-            if not self._report(epoch, objective=0.5 * float(squares.sum()) + penalty):
-                break
+            self._report(epoch, objective=0.5 * float(squares.sum()) + penalty)
         self.average_ = self.user_factors_.mean(axis=0)
 
     def _half_step(self, rows: CSR, fixed: Array, out: Array) -> Array:
@@ -236,22 +235,26 @@ class CofiRank(Model):
         return np.asarray(users @ self.item_factors_.T)
 
     def _fold(self, rows: CSR) -> Array:
-        """Vectors of new users: dual steps until the duality gap closes.
+        """Vectors of new users: dual steps until the duality gap closes, from where least squares order the items.
 
         Who rated all items alike gives no order to learn: the vector that scores these items, in least squares, as
         users score what they like best. Without any item, or where nothing is learned from them: the average taste.
         """
-        users, score = np.tile(self.average_, (rows.rows, 1)), (self.item_factors_ @ self.average_)[rows.index]
+        from ..kernels.primal_cr import products
+        from ..kernels.threads import run
+
+        lengths, alike = np.diff(rows.indptr), _levels(rows)[1] == 1
+        owner = np.repeat(np.arange(rows.rows), lengths)
+        mean = np.bincount(owner, rows.value, rows.rows) / np.maximum(lengths, 1)
+        values = np.where(alike[owner], self.best_, rows.value - mean[owner]).astype(np.float32)
+        users, score = np.zeros((rows.rows, self.dim), np.float32), np.empty(rows.index.size, np.float32)
+        self._half_step(rows._replace(value=values), self.item_factors_, users)
+        run(products, rows.rows, *rows[:2], users, self.item_factors_, score, cost=rows.indptr)
         lists, loss = self._lists(rows), np.empty(rows.rows)
         for _ in range(ROUNDS):  # the order among equal ratings follows the scores
             self._losses(lists, score, loss)
             plane, ceiling = (lists.anchor.copy(), np.zeros(rows.rows)), np.full(rows.rows, np.inf)
             self._user_steps(lists, PATIENCE, PRECISE, ceiling, plane, users, score)
-        alike = np.flatnonzero(_levels(rows)[1] == 1)
-        liked, vectors = rows.take(alike), np.zeros((alike.size, self.dim), np.float32)
-        values = np.full(liked.index.size, self.best_, np.float32)
-        self._half_step(liked._replace(value=values), self.item_factors_, vectors)
-        users[alike] = vectors
         users[~users.any(axis=1)] = self.average_
         return users
 

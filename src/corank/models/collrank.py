@@ -75,13 +75,12 @@ class CollRank(Model):
         run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, score, cost=rows.indptr)
         self._losses(rows, pairs, score, loss)
         user_duals, item_duals = np.zeros((2, pairs.high.size), np.float32)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in self._epochs(rng, user_duals=user_duals, item_duals=item_duals, score=score, loss=loss):
             self._item_step(rows, pairs, items, item_duals, score, loss, rng)
             ceiling = loss + 0.5 * self.reg_ * np.einsum("if,if->i", *[self.user_factors_.astype(np.float64)] * 2)
             begin = _begins(counts, rng)
             self._user_steps(rows, pairs, begin, SWEEPS, np.inf, ceiling, user_duals, self.user_factors_, score, loss)
-            if not self._report(epoch, objective=self._objective(loss)):
-                break
+            self._report(epoch, objective=self._objective(loss))
         self.average_ = self.user_factors_[some].mean(axis=0)
         alike = np.flatnonzero(~some)
         for part in np.array_split(alike, 1 + alike.size // 1000):  # their pairs need not be there all at once

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .tools import Table, machine
 
-NAMES = ("wmf", "bpr", "recommend", "evaluate", "memory", "loading", "startup")
+NAMES = ("wmf", "bpr", "recommend", "evaluate", "memory", "loading", "startup", "primal_cr")
 
 
 def main() -> int:

@@ -314,3 +314,39 @@ def cofirank_loss(score, value, top):
     worst = max(one_minus_ndcg(value, o, top) + (decay * score[list(o)]).sum() for o in orders)
     ideal = max((decay * score[list(o)]).sum() for o in orders if all(np.diff(np.asarray(value)[list(o)]) <= 0))
     return worst - ideal
+
+
+# ---- listwise losses: SQL-Rank and ListRank-MF -----------------------------------------------------------------------
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-np.asarray(x, float)))
+
+
+def plackett_luce_loss(x, order, top=None):
+    """Minus the log of the probability that the entries leave an urn in this order, of the first `top` of them."""
+    weight = np.exp(sigmoid(x))
+    total = 0.0
+    for t in range(len(order) if top is None else min(top, len(order))):
+        total -= math.log(weight[order[t]] / sum(weight[p] for p in order[t:]))
+    return total
+
+
+def top_one_loss(x, rating):
+    """Cross entropy between who comes first by the ratings and who does by the scores."""
+    mine, theirs = np.exp(sigmoid(x)), np.exp(np.asarray(rating, float))
+    return -sum(b / theirs.sum() * math.log(a / mine.sum()) for a, b in zip(mine, theirs, strict=True))
+
+
+def differences(f, x, step=1e-5):
+    """The gradient of f at x by central differences."""
+    x = np.asarray(x, float)
+    moves = step * np.eye(x.size)
+    return np.array([(f(x + move) - f(x - move)) / (2 * step) for move in moves])
+
+
+def listwise_objective(U, V, lists, loss, reg):
+    """The sum of loss(scores, user) over lists of items, one a user, and the regularisation."""
+    U, V = U.astype(float), V.astype(float)
+    total = sum(loss(V[items] @ U[u], u) for u, items in enumerate(lists) if len(items))
+    return total + reg / 2 * ((U**2).sum() + (V**2).sum())

@@ -269,7 +269,8 @@ class Experiment:
         table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
         name = str(table.pop("name"))
         label, published = str(table.pop("label", name)), dict(table.pop("published", {}))
-        return _Asked(label, make_model(name, {"seed": self.seed, **table}), published)
+        asked_for = find(name).task_params.get(self.task, {})
+        return _Asked(label, make_model(name, {"seed": self.seed, **asked_for, **table}), published)
 
 
 class _Asked(NamedTuple):

@@ -43,6 +43,7 @@ class Model:
 
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
     tasks: ClassVar[tuple[str, ...]] = ()  # what it is for, where that does not follow from the two below
+    task_params: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # hyper-parameters that a task asks for
     oracle: ClassVar[bool] = False  # knows the truth behind synthetic data
     needs_ratings: ClassVar[bool] = False  # learns from differences between the values of a user
     order_matters: ClassVar[bool] = (

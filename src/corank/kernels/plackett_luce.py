@@ -76,11 +76,11 @@ def queue(
             used[own_index[own + p]] = 1
         if 2 * size <= columns:  # at most half of the throws are lost
             for p in range(head + mine, head + size):
-                j = np.int64(_uniform(state) * columns)
-                while used[j]:
-                    j = np.int64(_uniform(state) * columns)
-                used[j] = 1
-                index[p] = j
+                pick = np.int64(_uniform(state) * columns)
+                while used[pick]:
+                    pick = np.int64(_uniform(state) * columns)
+                used[pick] = 1
+                index[p] = pick
         else:
             left = 0
             for j in range(columns):

@@ -26,9 +26,9 @@ def _sum_rows(first: int, n: int, other: np.ndarray, weight: np.ndarray, Y: np.n
     p = 0
     while p + 4 <= n:
         a, b, c, e = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
-        j, k, l, m = other[first + p], other[first + p + 1], other[first + p + 2], other[first + p + 3]
+        j, k, i, m = other[first + p], other[first + p + 1], other[first + p + 2], other[first + p + 3]
         for f in range(d):
-            out[f] += (a * Y[j, f] + b * Y[k, f]) + (c * Y[l, f] + e * Y[m, f])
+            out[f] += (a * Y[j, f] + b * Y[k, f]) + (c * Y[i, f] + e * Y[m, f])
         p += 4
     while p < n:
         a = weight[p]
@@ -53,7 +53,7 @@ def _bend(
     d = way.size
     p = 0
     while p + 4 <= n:
-        j, k, l, m = other[first + p], other[first + p + 1], other[first + p + 2], other[first + p + 3]
+        j, k, i, m = other[first + p], other[first + p + 1], other[first + p + 2], other[first + p + 3]
         a = np.float32(0)
         b = np.float32(0)
         c = np.float32(0)
@@ -62,7 +62,7 @@ def _bend(
             x = way[f]
             a += x * Y[j, f]
             b += x * Y[k, f]
-            c += x * Y[l, f]
+            c += x * Y[i, f]
             e += x * Y[m, f]
         along[p], along[p + 1], along[p + 2], along[p + 3] = a, b, c, e
         a *= curve[p]
@@ -70,7 +70,7 @@ def _bend(
         c *= curve[p + 2]
         e *= curve[p + 3]
         for f in range(d):
-            out[f] += (a * Y[j, f] + b * Y[k, f]) + (c * Y[l, f] + e * Y[m, f])
+            out[f] += (a * Y[j, f] + b * Y[k, f]) + (c * Y[i, f] + e * Y[m, f])
         p += 4
     while p < n:
         j = other[first + p]

@@ -91,13 +91,24 @@ def _sums_in_lanes(
         above[r] = 0
         below[r] = 0
     zero = b.dtype.type(0)
-    for q in range(n):
-        at = order[q]
-        value = b[at]
-        mine = level[at]
-        here = q * lanes
-        for w in range(0, lanes, LANES):
-            for r in range(w, w + LANES):
+    if lanes == LANES:
+        # The usual case once more with the distance between two rows written out: only then is it vector code.
+        for q in range(n):
+            at = order[q]
+            value = b[at]
+            mine = level[at]
+            here = q * LANES
+            for r in range(LANES):
+                above[here + LANES + r] = above[here + r] + (value if r < mine else zero)
+            for r in range(LANES):
+                below[here + LANES + r] = below[here + r] + (value if r > mine else zero)
+    else:
+        for q in range(n):
+            at = order[q]
+            value = b[at]
+            mine = level[at]
+            here = q * lanes
+            for r in range(lanes):
                 above[here + lanes + r] = above[here + r] + (value if r < mine else zero)
                 below[here + lanes + r] = below[here + r] + (value if r > mine else zero)
     for q in range(n):

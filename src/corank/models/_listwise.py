@@ -1,8 +1,8 @@
 """What models of whole lists share: a loss of each user's list of scores u.v, lowered by alternating Newton steps.
 
-An epoch is a step on all users, then one on all items (see `kernels.row_steps`): no step length is to be chosen, because
-the curvature of the loss says how far to go. Where the lists are drawn anew in each epoch, epoch t goes only t^-0.6 of
-the way, so that the factors settle on the mean over many draws instead of chasing the last one (Robbins, Monro 1951).
+An epoch is a step on all users, then one on all items (see `kernels.row_steps`). No step length is to be chosen: the
+curvature of the loss says how far to go. Where the lists are drawn anew in each epoch, epoch t goes only t^-0.6 of the
+way, so that the factors settle on the mean over many draws instead of chasing the last one (Robbins and Monro 1951).
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Listwise(Model):
     """A factor model that learns from lists; a subclass makes the lists."""
 
     dim: int
-    reg: float
     epochs: int
     patience: int | None
+    reg_: float  # set before learning
 
     def _rule(self, epoch: int, drawn: bool) -> Rule:
         """The half-steps of an epoch; a step that goes part of the way to where it should needs no guard."""
@@ -130,14 +130,14 @@ class Listwise(Model):
                     V[np.diff(lists.by_item.indptr) == 0] = 0  # in no list: nothing is known
                 lists.rescore(U, V)
             rule = self._rule(epoch, drawn)
-            lists.move(lists.by_user, V, U, self.reg, rule)
+            lists.move(lists.by_user, V, U, self.reg_, rule)
             if drawn:
                 # Lists that change have no objective that falls from epoch to epoch: this one is between two steps.
-                value = {"loss": lists.objective(self.reg, U, V)}
-                lists.move(lists.by_item, U, V, self.reg, rule, last=True)
+                value = {"loss": lists.objective(self.reg_, U, V)}
+                lists.move(lists.by_item, U, V, self.reg_, rule, last=True)
             else:
-                lists.move(lists.by_item, U, V, self.reg, rule)
-                value = {"objective": lists.objective(self.reg, U, V)}
+                lists.move(lists.by_item, U, V, self.reg_, rule)
+                value = {"objective": lists.objective(self.reg_, U, V)}
             go_on = self._report(epoch, **value)
             found = self.history_[-1].get("ndcg@10")
             if self.patience is not None and found is not None:
@@ -161,7 +161,7 @@ class Listwise(Model):
                 drawn = lists.redraw(int(rng.integers(2**62)))
                 lists.rescore(U, self.item_factors_)
             share = epoch**-0.6 if drawn else 1.0
-            lists.move(lists.by_user, self.item_factors_, U, self.reg, Rule(share=share, halvings=0))
+            lists.move(lists.by_user, self.item_factors_, U, self.reg_, Rule(share=share, halvings=0))
         U[np.diff(lists.indptr) == 0] = self.average_
         return U
 

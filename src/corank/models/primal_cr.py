@@ -76,13 +76,11 @@ class PrimalCR(Model):
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
-        start = lists.order.copy()
-        for epoch in self._epochs(rng):
+        for epoch in self._epochs(rng, order=lists.order):
             # Within an epoch the scores follow the steps. Each epoch starts from the factors alone, so that rounding does
             # not pile up and training can go on from them.
             run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
             lists.score[:] += self.item_bias_[rows.index]
-            lists.order[:] = start
             self._prepare(lists, kind, lists.score)
             self._item_step(lists, kind, items)
             self._user_steps(lists, kind, 1, self.user_factors_)

@@ -2,12 +2,13 @@
 
 Objective: minus the log likelihood (Plackett-Luce, log phi = sigmoid(u.v)) of an order of each user's list, plus
 reg / 2 (|U|^2 + |V|^2) (Wu, Hsieh and Sharpnack, ICML 2018; dissertation ch. 4). The order is drawn anew in each epoch
-(stochastic queuing): ratings fall, ties fall at random; without ratings, what the user has comes first in random order
-and `rho` times as many random items that the user has not come after it. Use it for the top of the list, on rows
-without ratings and on ratings; feedback="mixed" puts ratings before random items where unrated items are ranked, too.
-One epoch costs about 13 * (1 + rho) * rows * dim multiply-adds; nothing has to be tuned but `reg`, and `dim` if you like.
+(stochastic queuing). Explicit feedback: ratings fall, ties fall at random. Implicit feedback: what the user has, in
+random order, then `rho` times as many random items that the user has not. Mixed: ratings fall, then a few random items:
+not in the paper, as good at ordering rated items, and far better at choosing among all of them.
+Use it for the top of the list, with or without ratings. An epoch costs about 11 * (1 + rho) * rows * dim multiply-adds.
+There is no step to tune: see `_listwise`.
 
-`SQLRank(solver="authors", dim=100, reg=4.0, epochs=121)` is the schedule that the authors released.
+`SQLRank(solver="authors", reg=4.0, epochs=121)` is the schedule that the authors released.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Dataset
 from ..errors import CorankError
+from ..memory import make_room
 from ..params import param
 from ._listwise import Lists, Listwise, Rule
 from .primal_cr import _levels
+
+REG = {"implicit": 2.0, "explicit": 2.5, "mixed": 1.5}
+RHO = {"implicit": 3.0, "explicit": 0.0, "mixed": 0.2}
 
 
 @dataclass(eq=False)
@@ -41,10 +46,9 @@ class _Queues(Lists):
         from ..kernels.threads import run
 
         if self.again or not self.drawn:
+            own = (*self.own[:2], self.level, self.columns)
             lists = (self.indptr, self.index, self.order)
-            run(
-                queue, self.loss.size, seed, self.stream, *self.own[:2], self.level, self.columns, *lists, cost=lists[0]
-            )
+            run(queue, self.loss.size, seed, self.stream, *own, *lists, cost=self.indptr)
         self.drawn = True
         return self.again
 
@@ -53,13 +57,21 @@ class _Queues(Lists):
 class SQLRank(Listwise):
     """Listwise collaborative ranking with stochastic queuing."""
 
-    dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 128), log=True)
-    reg: float = param(2.0, "regularisation of both sides", low=0.0, search=(0.5, 10.0), log=True)
+    dim: int = param(100, "size of the embeddings", low=1, high=65_536, search=(16, 128), log=True)
+    reg: float | None = param(
+        None,
+        "regularisation of both sides (implicit 2, explicit 2.5, mixed 1.5 when absent)",
+        low=0.0,
+        search=(0.5, 10.0),
+        log=True,
+    )
     epochs: int = param(20, "passes over both sides", low=1, search=(8, 40))
-    rho: int = param(3, "random items after each list, as multiples of its length", low=1, search=(1, 5))
+    rho: float | None = param(
+        None, "random items after each list as a multiple of its length (implicit 3, mixed 0.2 when absent)", low=0.0
+    )
     feedback: str = param(
         "auto",
-        "explicit: ratings in order; implicit: rows before random items; mixed: both; auto: explicit where ratings differ",
+        "explicit: ratings in order; implicit: rows, then random items; mixed: both; auto: explicit if ratings differ",
         choices=("auto", "explicit", "implicit", "mixed"),
     )
     top_k: int | None = param(None, "positions of a list that the likelihood counts (all when absent)", low=1)
@@ -83,7 +95,14 @@ class SQLRank(Listwise):
                 "give ratings with more than one level, or use feedback='implicit'"
             )
         self.feedback_ = self.feedback if self.feedback != "auto" else "explicit" if ranked else "implicit"
-        zeros = np.full(rows.rows, 0 if self.feedback_ == "explicit" else self.rho)
+        if self.feedback_ == "implicit" and self.rho == 0:
+            raise CorankError(
+                "SQLRank(rho=0) on rows without ratings: with no random items after them there is nothing to learn; "
+                "choose rho > 0"
+            )
+        self.reg_ = float(REG[self.feedback_] if self.reg is None else self.reg)
+        zeros = self._zeros(rows, self.feedback_)
+        make_room(50.0 * (zeros.sum() + rows.index.size), "SQLRank of lists as long as these", "choose a smaller rho")
         self._learn(self._queues(rows, zeros, np.arange(rows.rows)), rng)
         if self.feedback_ == "explicit":
             alike = np.flatnonzero(width == 1)
@@ -94,15 +113,24 @@ class SQLRank(Listwise):
             return Rule(steps=0, share=self.lr * 0.9 ** (epoch - 1), halvings=0)
         return super()._rule(epoch, drawn)
 
+    def _zeros(self, rows: CSR, feedback: str) -> NDArray[np.int64]:
+        """How many random items come after each list."""
+        rho = RHO[feedback] if self.rho is None or feedback == "explicit" else self.rho
+        own = np.diff(rows.indptr)
+        most: NDArray[np.int64] = np.minimum(np.round(rho * own), rows.columns - own).astype(np.int64)
+        if feedback == "implicit":  # such a list says something only where something comes after it
+            most[own > 0] = np.maximum(most, np.minimum(1, rows.columns - own))[own > 0]
+        return most
+
     def _queues(self, rows: CSR, zeros: NDArray[np.int64], stream: NDArray[np.int64]) -> _Queues:
-        """Lists of the rows, with room for `zeros` times as many other items."""
+        """Lists of the rows, with room for `zeros` other items after each."""
         from ..kernels.plackett_luce import slopes
 
         level, _ = _levels(rows)
         if self.feedback_ == "implicit":
             level[:] = 0
         own = np.diff(rows.indptr)
-        size = np.minimum(own * (1 + zeros), rows.columns)
+        size = own + zeros
         indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
         head = np.repeat(rows.indptr[:-1], own)
         at = np.arange(rows.index.size) - head + np.repeat(indptr[:-1], own)
@@ -115,9 +143,10 @@ class SQLRank(Listwise):
 
     def _folded(self, rows: CSR) -> NDArray[np.float32]:
         """Vectors of new users. Ratings that are all alike are read as rows: before what the user does not have."""
-        zeros = np.full(rows.rows, self.rho)
+        zeros = self._zeros(rows, self.feedback_)
         if self.feedback_ == "explicit":
-            zeros[_levels(rows)[1] > 1] = 0
+            alike = _levels(rows)[1] == 1
+            zeros[alike] = self._zeros(rows, "implicit")[alike]
         # One random stream for all: what somebody gets must not hang on who else asks.
         return self._fold(self._queues(rows, zeros, np.zeros(rows.rows, np.int64)))
 

@@ -117,10 +117,12 @@ class Model:
         carried : arrays, beside the learned ones, that training changes in place from epoch to epoch.
         """
         self._carried = carried
-        self._stopped = False
+        self._stopped = self._enough = False
         done = 0 if self._checkpoint is None else self._checkpoint.restore(rng)
         for epoch in range(done + 1, int(self.params()["epochs"]) + 1):
             yield epoch
+            if self._enough:  # the model itself says that it has learned what there is
+                break
             if self._stopped:
                 if self._checkpoint is not None:
                     self._checkpoint.saved = -math.inf

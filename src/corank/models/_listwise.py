@@ -26,7 +26,7 @@ class Rule(NamedTuple):
 
     steps: int = 2  # of conjugate gradient; none: a gradient step
     share: float = 1.0  # of the step that is taken
-    halvings: int = 20  # of a step that would raise the objective before it is given up; 0: never look
+    halvings: int = 8  # of a step that would raise the objective before it is given up; 0: never look
 
 
 @dataclass(eq=False)
@@ -45,9 +45,15 @@ class Lists:
         self.owner = np.repeat(np.arange(self.loss.size, dtype=np.int32), np.diff(self.indptr))
         self.by_user = _Items(self.indptr, self.index, np.arange(n))
 
+    changing = False  # lists are drawn anew in each epoch
+
     def redraw(self, seed: int) -> bool:
         """Draw the lists anew; False where there is nothing to draw."""
         return False
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that drawing changes."""
+        return {}
 
     def link(self) -> None:
         """Find the entries by item; to be repeated when the items of the lists have changed."""
@@ -91,7 +97,7 @@ class Lists:
         if score.size:
             self.look()
         for halving in range(rule.halvings):
-            if float(self.loss.sum()) + penalty(reg, moving) <= before + 1e-9 * abs(before):
+            if float(self.loss.sum()) + penalty(reg, moving) <= before + 1e-8 * abs(before):
                 return
             for now, then in zip((moving, self.score), kept, strict=True):
                 now[:] = then if halving == rule.halvings - 1 else (now + then) / 2
@@ -120,15 +126,17 @@ class Listwise(Model):
         U = self.user_factors_ = np.float32(0.1) * rng.standard_normal((lists.loss.size, self.dim), np.float32)
         V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
         self.average_ = np.zeros(self.dim, np.float32)
-        best, best_epoch, kept = -np.inf, 0, (U, V)
-        drawn = True
-        for epoch in range(1, self.epochs + 1):
-            if drawn:
-                drawn = lists.redraw(int(rng.integers(2**62)))
+        best_users, best_items = (U.copy(), V.copy()) if self.patience is not None else (U, V)
+        linked = False
+        for epoch in self._epochs(rng, **lists.state(), best_users=best_users, best_items=best_items):
+            # Each epoch starts from the factors and the lists alone, so that training can go on from them.
+            drawn = lists.redraw(int(rng.integers(2**62))) if epoch == 1 or lists.changing else False
+            if drawn or not linked:
                 lists.link()
-                if epoch == 1:
-                    V[np.diff(lists.by_item.indptr) == 0] = 0  # in no list: nothing is known
-                lists.rescore(U, V)
+                linked = True
+            if epoch == 1:
+                V[np.diff(lists.by_item.indptr) == 0] = 0  # in no list: nothing is known
+            lists.rescore(U, V)
             rule = self._rule(epoch, drawn)
             lists.move(lists.by_user, V, U, self.reg_, rule)
             if drawn:
@@ -138,15 +146,14 @@ class Listwise(Model):
             else:
                 lists.move(lists.by_item, U, V, self.reg_, rule)
                 value = {"objective": lists.objective(self.reg_, U, V)}
-            go_on = self._report(epoch, **value)
-            found = self.history_[-1].get("ndcg@10")
-            if self.patience is not None and found is not None:
-                if found > best:
-                    best, best_epoch, kept = found, epoch, (U.copy(), V.copy())
-                go_on &= epoch - best_epoch < self.patience
-            if not go_on:
-                break
-        self.user_factors_, self.item_factors_ = kept
+            self._report(epoch, **value)
+            if self.patience is not None and "ndcg@10" in self.history_[-1]:
+                best = int(np.argmax([h["ndcg@10"] for h in self.history_])) + 1
+                if best == epoch:
+                    best_users[:], best_items[:] = U, V
+                self._enough = epoch - best >= self.patience
+        if self.patience is not None and self.history_ and "ndcg@10" in self.history_[-1]:
+            self.user_factors_, self.item_factors_ = best_users, best_items
         some = np.diff(lists.indptr) > 0
         self.average_ = self.user_factors_[some].mean(axis=0)
         self.user_factors_[~some] = self.average_

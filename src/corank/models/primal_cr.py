@@ -77,8 +77,8 @@ class PrimalCR(Model):
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         for epoch in self._epochs(rng, order=lists.order):
-            # Within an epoch the scores follow the steps. Each epoch starts from the factors alone, so that rounding does
-            # not pile up and training can go on from them.
+            # Within an epoch the scores follow the steps. Each epoch starts from the factors alone: rounding does
+            # not pile up, and training can go on from them.
             run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
             lists.score[:] += self.item_bias_[rows.index]
             self._prepare(lists, kind, lists.score)

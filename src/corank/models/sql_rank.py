@@ -13,6 +13,7 @@ There is no step to tune: see `_listwise`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +41,13 @@ class _Queues(Lists):
     stream: NDArray[np.int64]
     again: bool  # a new queue for each epoch
     drawn: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.changing = self.again
+
+    def state(self) -> dict[str, NDArray[np.int32]]:
+        return {"index": self.index, "order": self.order}
 
     def redraw(self, seed: int) -> bool:
         from ..kernels.plackett_luce import queue
@@ -85,6 +93,10 @@ class SQLRank(Listwise):
     )
 
     tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit")
+    task_params: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "implicit": {"feedback": "implicit"},
+        "explicit": {"feedback": "explicit"},
+    }
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         _, width = _levels(rows)

@@ -94,19 +94,29 @@ def _padded(rows: list[list[str]]) -> list[list[str]]:
 def _draw(name: str, curves: Sequence[Curve]) -> str:
     shown = [c for c in curves if name in c.figures]
     looks = styles([c.label for c in curves])
+    lowest = 0.0
+    if name == "objective":
+        # What is left to gain, of those that minimise the same thing as the first row: its last figure tells which.
+        end = shown[0].figures[name][-1]
+        shown = [c for c in shown if abs(c.figures[name][-1] / end - 1) < 0.05]
+        lowest = min(min(c.figures[name]) for c in shown)
 
     def paint(ax: Any) -> None:
+        from matplotlib.ticker import FuncFormatter
+
         for curve in shown:
+            values = curve.figures[name]
+            if lowest:
+                values = [v / lowest - 1 or float("nan") for v in values]
             look = looks[curve.label]
-            ax.plot(
-                curve.seconds, curve.figures[name], color=look.colour, marker=look.shape, markersize=3, linewidth=1.2
-            )
+            ax.plot(curve.seconds, values, color=look.colour, marker=look.shape, ms=3, lw=1.2)
         ax.set_xscale("log")
-        if name == "objective":
+        if lowest:
             ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g}%"))
         canvas.log_ticks(ax, lambda s: f"{s:g} s")
         ax.set_xlabel("seconds of training")
-        ax.set_ylabel(title(name))
+        ax.set_ylabel("objective above the lowest" if lowest else title(name))
         ax.legend([canvas.short(c.label) for c in shown])
 
     return canvas.draw(f"curve-{name.replace('@', '')}", paint, f"{title(name)} against seconds of training", 3.0)

@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from corank import plots
+from corank import canvas, plots
 from corank.canvas import WIDTH, short
 from results import HOSTILE
 
@@ -149,3 +149,16 @@ def test_tiny_data(counts: np.ndarray) -> None:
     ET.fromstring(plots.reach({"wmf": np.zeros(10)}, LOOKS, "users"))
     ET.fromstring(plots.scatter({"wmf": (1e-4, 0.0)}, LOOKS, "cost", "time", "NDCG@10", seconds=True))
     ET.fromstring(plots.by_group(["1", "2"], {"wmf": np.array([0.1, np.nan])}, LOOKS, "rows", "NDCG@10"))
+
+
+@pytest.mark.parametrize("ends", [(0.1, 0.11), (2.1, 2.2), (1, 10), (0.003, 4000)])
+def test_ticks_of_any_range(ends):
+    """A range without a round number in it has a tick, too."""
+
+    def paint(ax):
+        ax.plot(ends, [1, 2])
+        ax.set_xscale("log")
+        ax.set_xlim(*ends)
+        canvas.log_ticks(ax, lambda s: f"{s:g} s")
+
+    assert " s<" in canvas.draw("ticks", paint, "ticks", 2.0)

@@ -143,7 +143,7 @@ def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
         at = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
         if len(at) >= 3:
             break
-    at = at[:: 1 + (len(at) - 1) // 6]
+    at = at[:: 1 + (len(at) - 1) // 6] if at else [float(f"{(low * high) ** 0.5:.2g}")]  # a very narrow range
     ax.xaxis.set_major_locator(FixedLocator(at))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: form(float(f"{value:.6g}"))))

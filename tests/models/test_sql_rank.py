@@ -247,6 +247,19 @@ def test_who_rated_everything_alike_is_read_as_rows():
     assert (ranking.items % 2 == [[0], [1]]).all()
 
 
+@pytest.mark.parametrize("kind", [cr.SQLRank, cr.ListMF])
+def test_a_user_of_one_level_is_answered_as_a_stranger_is(kind):
+    data = ratings()
+    more = cr.from_arrays(
+        user=np.append(data.user, [99, 99]), item=np.append(data.item, [0, 1]), value=np.append(data.value, [3, 3])
+    )
+    model = kind(dim=3).fit(more)
+    last = len(model.users_) - 1
+    scores = model._score(np.array([last], np.int32))
+    assert np.ptp(scores) > 1e-3
+    np.testing.assert_allclose(scores, model._score_histories(more.csr().take([last])), rtol=1e-4, atol=1e-6)
+
+
 # ---- published figures -------------------------------------------------------------------------------------------
 
 

@@ -49,15 +49,15 @@ def compare(args: Args) -> None:
 
     command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
     if args.file.endswith(".toml"):
-        given = _given(args, *TABLE, "positive")
-        if given:
+        table = given(args, *TABLE, "positive")
+        if table:
             raise CorankError(
-                f"--{next(iter(given))} is for a table: in {args.file} say it as an option or in [columns]"
+                f"--{next(iter(table))} is for a table: in {args.file} say it as an option or in [columns]"
             )
         experiment = Experiment.from_toml(args.file)
     else:
-        experiment = Experiment(data=_open(args), name=Path(args.file).name)
-    options = _evaluation(args) | _given(args, "tune", "seed", "task")
+        experiment = Experiment(data=open_table(args), name=Path(args.file).name)
+    options = _evaluation(args) | given(args, "tune", "seed", "task")
     if args.split:
         options["split"] = args.split
     if args.models is not None:
@@ -71,8 +71,8 @@ def fit(args: Args) -> None:
     """Learn one model from all rows and save it."""
     model = _asked_model(args)
     out = Path(args.out)
-    _writable(out.parent, out)
-    data = _open(args)
+    writable(out.parent, out)
+    data = open_table(args)
     with Steps(1) as steps:
         start = time.perf_counter()
         model.fit(data, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
@@ -92,9 +92,9 @@ def tune(args: Args) -> None:
 
     model = _asked_model(args)
     out = Path(args.out or f"{args.model}.toml")
-    _writable(out.parent, out)
+    writable(out.parent, out)
     options = _evaluation(args)
-    experiment = Experiment(data=_open(args), split=args.split or "auto", **options, **_given(args, "task"))
+    experiment = Experiment(data=open_table(args), split=args.split or "auto", **options, **given(args, "task"))
     experiment.check()
     metric = experiment.measured()[0]
     with Steps(1) as steps:
@@ -126,7 +126,7 @@ def evaluate(args: Args) -> None:
         raise CorankError(f"there is no protocol {how!r}{suggest(how, METRICS)}")
 
     model = load(args.model)
-    test = _open(args)
+    test = open_table(args)
     user, item = model.users_.codes(test.users.ids)[test.user], model.items_.codes(test.items.ids)[test.item]
     known = (user >= 0) & (item >= 0)
     if not known.any():
@@ -143,7 +143,7 @@ def evaluate(args: Args) -> None:
     ones = np.ones(owner.size, np.float32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, ones)
     rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
-    options = _evaluation(args) | _given(args, "seed")
+    options = _evaluation(args) | given(args, "seed")
     metrics = options.pop("metrics", METRICS[how])
     split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
     print(measure(model, split, metrics, **options))
@@ -168,7 +168,7 @@ def recommend(args: Args) -> None:
         ranking = model.recommend(users, **options)
     if args.out:
         out = Path(args.out)
-        _writable(out.parent)
+        writable(out.parent)
         with replacing(out) as part:
             ranking.to_frame().write_csv(part)
         say(f"{len(ranking):,} lists written to {out}")
@@ -202,59 +202,6 @@ def models(args: Args) -> None:
         choices = f"; one of {', '.join(map(str, rule.choices))}" if rule.choices else ""
         search = f"; searched {rule.search[0]} to {rule.search[-1]}" if rule.search and not rule.choices else ""
         print(f"  {name:<12} {rule.doc} (default {default}{choices}{search})")
-
-
-def data_help(args: Args) -> None:
-    raise CorankError("say what to do with data: corank data describe|fetch|list|synth (see corank data --help)")
-
-
-def data_describe(args: Args) -> None:
-    print(_open(args, quiet=True).describe())
-
-
-def data_list(args: Args) -> None:
-    from .. import datasets
-
-    for name in datasets.names():
-        print(f"{name:<18} {datasets.info(name).title}")
-
-
-def data_fetch(args: Args) -> None:
-    """Download a public dataset, with a bar on a terminal."""
-    from ..download import fetch
-
-    shown = -1
-
-    def progress(done: int, total: int | None) -> None:
-        nonlocal shown
-        step = int(20 * done / total) if total else done >> 24
-        if step != shown:
-            shown = step
-            say(f"  {done / 1e6:,.1f} MB" + (f" of {total / 1e6:,.1f} MB" if total else ""))
-
-    say(f"saved to {fetch(args.name, root=args.root, on_progress=progress)}")
-
-
-def data_synth(args: Args) -> None:
-    """Made-up data as a CSV file, with the truth thrown away."""
-    import polars as pl
-
-    from .. import synthetic
-    from ..atomic import replacing
-
-    out = Path(args.out)
-    _writable(out.parent)
-    if args.rows is not None and args.kind != "realistic":
-        raise CorankError(
-            "--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes"
-        )
-    data = getattr(synthetic, args.kind)(**_given(args, "users", "items", "rows", "seed")).data
-    columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}
-    if data.time is not None:
-        columns["timestamp"] = data.time
-    with replacing(out) as part:
-        pl.DataFrame(columns).write_csv(part)
-    say(f"{len(data):,} rows written to {out}")
 
 
 def reproduce(args: Args) -> None:
@@ -292,7 +239,7 @@ def _run(experiment: Any, out: Path, command: str) -> Any:
     from ..atomic import write_text
     from ..report import write_html
 
-    _writable(out, out / "best.corank", out / "report.html", out / "results.json")
+    writable(out, out / "best.corank", out / "report.html", out / "results.json")
     results = _results(experiment, out / "tune")
     print(results)
     results.best.model.save(out / "best.corank")
@@ -317,11 +264,11 @@ def _results(experiment: Any, storage: Path) -> Any:
             raise
 
 
-def _open(args: Args, quiet: bool = False) -> Dataset:
+def open_table(args: Args, quiet: bool = False) -> Dataset:
     """The table a command names, saying how it was read."""
     from ..datasets import open_any
 
-    options = _given(args, *TABLE)
+    options = given(args, *TABLE)
     data = open_any(args.file, **options)
     if args.positive is not None:
         data = data.take(data.value >= args.positive).compact()
@@ -345,7 +292,7 @@ def _asked_model(args: Args) -> Any:
 
 
 def _evaluation(args: Args) -> dict[str, Any]:
-    options = _given(args, "protocol", "negatives", "relevant")
+    options = given(args, "protocol", "negatives", "relevant")
     if args.popular:
         options["popular"] = True
     if args.metrics is not None:
@@ -357,7 +304,7 @@ def _evaluation(args: Args) -> dict[str, Any]:
     return options
 
 
-def _given(args: Args, *names: str) -> dict[str, Any]:
+def given(args: Args, *names: str) -> dict[str, Any]:
     return {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
 
 
@@ -369,7 +316,7 @@ def _words(text: str, flag: str) -> list[str]:
     return words
 
 
-def _writable(folder: Path, *targets: Path) -> None:
+def writable(folder: Path, *targets: Path) -> None:
     """Find out before the work, not after it, that the results cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from ..errors import CorankError, suggest
 from ..params import params_of
 from . import commands
+from . import data as data_commands
 
 EPILOG = "corank COMMAND --help tells more; a first look: corank demo"
 
@@ -100,18 +101,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
     models = command("models", commands.models, "the models there are; with a name, its hyper-parameters")
     models.add_argument("name", nargs="?")
 
-    data = command("data", commands.data_help, "look at, fetch or make data")
+    data = command("data", data_commands.help_, "look at, fetch or make data")
     parts = data.add_subparsers(metavar="describe|fetch|list|synth", parser_class=Parser)
     describe = parts.add_parser("describe", help="counts, density, distributions, time span", allow_abbrev=False)
     describe.add_argument("file", metavar="FILE")
-    describe.set_defaults(run=commands.data_describe)
+    describe.set_defaults(run=data_commands.describe)
     _data_flags(describe)
     fetch = parts.add_parser("fetch", help="download a public dataset from its publisher", allow_abbrev=False)
     fetch.add_argument("name")
     fetch.add_argument("--root", help="folder (default: CORANK_DATA or the cache folder)")
-    fetch.set_defaults(run=commands.data_fetch)
+    fetch.set_defaults(run=data_commands.fetch)
     listed = parts.add_parser("list", help="the public datasets that corank can read", allow_abbrev=False)
-    listed.set_defaults(run=commands.data_list)
+    listed.set_defaults(run=data_commands.list_)
     synth = parts.add_parser("synth", help="make data whose truth is known", allow_abbrev=False)
     synth.add_argument("kind", choices=("realistic", "simulation", "markov"))
     synth.add_argument("-o", "--out", required=True, metavar="CSV")
@@ -119,7 +120,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     synth.add_argument("--items", type=int)
     synth.add_argument("--rows", type=int, help="realistic only")
     synth.add_argument("--seed", type=int, default=0)
-    synth.set_defaults(run=commands.data_synth)
+    synth.set_defaults(run=data_commands.synth)
 
     reproduce = command("reproduce", commands.reproduce, "run an experiment file and write its result page")
     reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")

@@ -1,0 +1,65 @@
+"""`corank data ...`: look at, list, fetch or make data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..errors import CorankError
+from .commands import given, open_table, writable
+from .show import say
+
+Args = argparse.Namespace
+
+
+def help_(args: Args) -> None:
+    raise CorankError("say what to do with data: corank data describe|fetch|list|synth (see corank data --help)")
+
+
+def describe(args: Args) -> None:
+    print(open_table(args, quiet=True).describe())
+
+
+def list_(args: Args) -> None:
+    from .. import datasets
+
+    for name in datasets.names():
+        print(f"{name:<18} {datasets.info(name).title}")
+
+
+def fetch(args: Args) -> None:
+    """Download a public dataset, with a bar on a terminal."""
+    from ..download import fetch
+
+    shown = -1
+
+    def progress(done: int, total: int | None) -> None:
+        nonlocal shown
+        step = int(20 * done / total) if total else done >> 24
+        if step != shown:
+            shown = step
+            say(f"  {done / 1e6:,.1f} MB" + (f" of {total / 1e6:,.1f} MB" if total else ""))
+
+    say(f"saved to {fetch(args.name, root=args.root, on_progress=progress)}")
+
+
+def synth(args: Args) -> None:
+    """Made-up data as a CSV file, with the truth thrown away."""
+    import polars as pl
+
+    from .. import synthetic
+    from ..atomic import replacing
+
+    out = Path(args.out)
+    writable(out.parent)
+    if args.rows is not None and args.kind != "realistic":
+        raise CorankError(
+            "--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes"
+        )
+    data = getattr(synthetic, args.kind)(**given(args, "users", "items", "rows", "seed")).data
+    columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}
+    if data.time is not None:
+        columns["timestamp"] = data.time
+    with replacing(out) as part:
+        pl.DataFrame(columns).write_csv(part)
+    say(f"{len(data):,} rows written to {out}")

@@ -141,6 +141,10 @@ _blas = _Blas()
 _local = threading.local()
 
 
+def _ours(heard: Any) -> bool:
+    return str(heard.data["dispatcher"].py_func.__module__).startswith(str(__package__))
+
+
 class _Compilation(event.Listener):
     """Says, once a process, that kernels are being compiled, and how long that took: later runs find them on disk."""
 
@@ -150,7 +154,7 @@ class _Compilation(event.Listener):
         self.told = False
 
     def on_start(self, heard: Any) -> None:
-        if heard.data["dispatcher"].py_func.__module__.startswith(__package__):
+        if _ours(heard):
             self.depth += 1
             if self.depth == 1:
                 self.began = time.perf_counter()
@@ -159,7 +163,7 @@ class _Compilation(event.Listener):
                 logger.info("compiling kernels for this machine; this happens once, later runs find them on disk")
 
     def on_end(self, heard: Any) -> None:
-        if heard.data["dispatcher"].py_func.__module__.startswith(__package__):
+        if _ours(heard):
             self.depth -= 1
             if self.depth == 0:
                 self.seconds += time.perf_counter() - self.began

@@ -63,6 +63,15 @@ class Lists:
         place = stable_order(self.index, self.by_user.place, indptr)
         self.by_item = _Items(indptr, self.owner[place], place)
 
+    def spread(self, items: int) -> float:
+        """sqrt(mean length of a list) + sqrt(mean entries of an item, if `items` can be in lists).
+
+        The largest singular value of random slopes at these places grows like this. Regularisation has to stand
+        against it: a fixed share of it was best or nearly so on every dataset tried, from 10 to 500 entries a list.
+        """
+        n, lists = self.index.size, int(np.count_nonzero(np.diff(self.indptr)))
+        return float(np.sqrt(n / max(1, lists)) + np.sqrt(n / max(1, items)))
+
     def rescore(self, users: Array, items: Array) -> None:
         """Scores from the factors, and all that hangs on them."""
         from ..kernels.primal_cr import products

@@ -20,13 +20,21 @@ from ..params import param
 from ._listwise import Lists, Listwise
 from .primal_cr import BACKGROUND, _against, _levels
 
+REG = 0.2  # of `Lists.spread`, divided by the length of a list
+
 
 @dataclass(kw_only=True, eq=False)
 class ListMF(Listwise):
     """Top-one probabilities of ratings, factorised."""
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(8, 128), log=True)
-    reg: float = param(0.08, "regularisation of both sides", low=0.0, search=(0.003, 1.0), log=True)
+    reg: float | None = param(
+        None,
+        "regularisation of both sides (when absent, by the length of the lists: about 0.06 on 50 ratings a user)",
+        low=0.0,
+        search=(0.003, 1.0),
+        log=True,
+    )
     epochs: int = param(20, "passes over both sides", low=1, search=(5, 60))
     patience: int | None = param(
         None, "epochs without better NDCG@10 on `valid` before training stops; the best is kept", low=1
@@ -42,10 +50,14 @@ class ListMF(Listwise):
                 "no user has two items of different rating, and ListRank-MF learns which of them comes first: give "
                 "ratings with more than one level, or use wmf for data without ratings"
             )
-        self.reg_ = float(self.reg)
         self.range_ = float(np.ptp(rows.value))
         self.background_ = np.argsort(-np.bincount(rows.index), kind="stable")[:BACKGROUND].astype(np.int32)
-        self._learn(self._lists(rows), rng)
+        lists = self._lists(rows)
+        # Slopes shrink with the length of a list, whose probabilities sum to 1.
+        length = rows.index.size / np.count_nonzero(width)
+        by_length = REG * lists.spread(np.unique(rows.index).size) / length
+        self.reg_ = float(by_length if self.reg is None else self.reg)
+        self._learn(lists, rng)
         alike = np.flatnonzero(width == 1)
         self.user_factors_[alike] = self._folded(rows.take(alike))
 

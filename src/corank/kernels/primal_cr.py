@@ -16,6 +16,7 @@ import numpy as np
 
 from . import pairs, windows
 from .threads import kernel
+from .vectors import dot
 
 WINDOWS = 0  # kind of loss; the others are pairs.SQUARED_HINGE and pairs.LOGISTIC
 
@@ -236,14 +237,6 @@ def _combine(n: int, rows: np.ndarray, weight: np.ndarray, reg: float, x: np.nda
 
 
 @kernel
-def _dot(x: np.ndarray, y: np.ndarray) -> float:
-    total = np.float32(0)
-    for f in range(x.size):
-        total += x[f] * y[f]
-    return total  # type: ignore[return-value]
-
-
-@kernel
 def user_steps(
     start: int,
     stop: int,
@@ -296,7 +289,7 @@ def user_steps(
                 rows[p, f] = V[j, f]
         for _ in range(rounds):
             _combine(n, rows, lists.slope[first:last], reg, u, gradient)
-            now = _dot(gradient, gradient)
+            now = dot(gradient, gradient)
             if now < 1e-10:
                 break
             # Conjugate gradient on H step = gradient; the change of the scores comes along with the step.
@@ -311,20 +304,20 @@ def user_steps(
                 products(0, 1, ends, local, here, rows, b)
                 _curve(i, b[:n], lists, kind, sums, work, bent[:n])
                 _combine(n, rows, bent, reg, way, image)
-                length = now / _dot(way, image)
+                length = now / dot(way, image)
                 for f in range(d):
                     step[f] += length * way[f]
                     left[f] -= length * image[f]
                 for p in range(n):
                     shift[p] += length * b[p]
-                fresh = _dot(left, left)
+                fresh = dot(left, left)
                 if fresh <= goal:
                     break
                 turn = fresh / now
                 for f in range(d):
                     way[f] = left[f] + turn * way[f]
                 now = fresh
-            before = lists.loss[i] + 0.5 * np.float64(reg) * np.float64(_dot(u, u))
+            before = lists.loss[i] + 0.5 * np.float64(reg) * np.float64(dot(u, u))
             share = np.float32(1)
             taken = False
             for _ in range(20):

@@ -21,6 +21,7 @@ import numpy as np
 
 from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
+from .vectors import dot
 
 
 @kernel
@@ -108,14 +109,6 @@ def _apply(gram: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None
 
 
 @kernel
-def _dot(x: np.ndarray, y: np.ndarray) -> float:
-    total = np.float32(0)
-    for f in range(x.size):
-        total += x[f] * y[f]
-    return total  # type: ignore[return-value]
-
-
-@kernel
 def cg(
     start: int,
     stop: int,
@@ -163,23 +156,23 @@ def cg(
         for f in range(d):
             left[f] = rhs[f] - image[f]
             way[f] = left[f]
-        size = _dot(left, left)
+        size = dot(left, left)
         for _ in range(steps):
             if size < 1e-20:
                 break
             _apply(gram, reg[r], way, image)
             _times_rows(n, rows, scale, way, image)
-            step = size / _dot(way, image)
+            step = size / dot(way, image)
             for f in range(d):
                 x[f] += step * way[f]
                 left[f] -= step * image[f]
-            fresh = _dot(left, left)
+            fresh = dot(left, left)
             turn = fresh / size
             for f in range(d):
                 way[f] = left[f] + turn * way[f]
             size = fresh
         # x'Ax = x'(b - left), so the objective costs two inner products: sum w - 2 x'b + x'Ax.
-        loss[r] = total - _dot(x, rhs) - _dot(x, left)
+        loss[r] = total - dot(x, rhs) - dot(x, left)
 
 
 @kernel
@@ -262,7 +255,7 @@ def blocks(
                     total += rows[p, lo + f] * step[f]
                 score[p] += total
         _apply(gram, reg[r], x, image)
-        whole = np.float64(_dot(x, image))
+        whole = np.float64(dot(x, image))
         for p in range(n):
             s = np.float64(score[p])
             whole += weight[first + p] * (1.0 - s) ** 2 - rho * s * s

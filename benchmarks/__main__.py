@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .tools import Table, machine
 
-NAMES = ("wmf", "bpr", "recommend", "evaluate", "memory", "loading", "startup", "primal_cr")
+NAMES = ("wmf", "bpr", "recommend", "evaluate", "memory", "loading", "startup", "primal_cr", "sql_rank", "growth")
 
 
 def main() -> int:
@@ -26,9 +26,10 @@ def main() -> int:
     for name in names:
         print(f"== {name}", file=sys.stderr, flush=True)
         table: Table = importlib.import_module(f"benchmarks.{name}").run()
-        text = f"## {table.title}\n\n{table}\n\n{table.note}\n"
-        print(text, flush=True)
-        (out / f"{name}.part.md").write_text(text)
+        print(table, flush=True)
+        (out / f"{name}.part.md").write_text(str(table))
+        for picture, svg in table.pictures.items():
+            (out / f"speed-{picture}.svg").write_text(svg)
     parts = [(out / f"{n}.part.md").read_text() for n in NAMES if (out / f"{n}.part.md").exists()]
     head = f"# Speed and memory\n\n`make bench` wrote this page. {machine()}\n\n"
     (out / "speed.md").write_text(head + "\n".join(parts))

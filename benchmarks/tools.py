@@ -8,8 +8,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header; prints as Markdown."""
+    """Rows of text under a header, and perhaps pictures; prints as Markdown."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
+    pictures: Mapping[str, str] = field(default_factory=dict)  # SVG by name
 
     def __str__(self) -> str:
         lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        shown = [f"![{self.title}: {name}](speed-{name}.svg)" for name in self.pictures]
+        return "\n\n".join([f"## {self.title}", table, self.note, *shown]) + "\n"
 
 
 def best_of(work: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:

@@ -227,3 +227,17 @@ def test_a_metric_of_your_own(made, tmp_path):
     results = cr.Experiment(data=made.data, models=["popularity", "item_knn"], metrics=["ndcg@10", places]).run()
     assert "places" in str(results)
     cr.report.write_html(results, tmp_path / "r.html")
+
+
+def test_rows_that_learn_from_fewer_ratings():
+    """`at_most` thins the training rows of one line of the table, never the test rows."""
+    made = cr.synthetic.realistic(users=150, items=100, rows=3_500, groups=5, seed=1)
+    rows = [{"name": "popularity", "label": "3", "at_most": 3}, {"name": "popularity", "label": "all"}]
+    results = cr.Experiment(data=made.data, models=rows, metrics=["ndcg@10"]).run()
+    few, all_ = sorted(results.rows, key=lambda row: row.label)
+    assert np.diff(few.model.seen_indptr_).max() == 3
+    assert np.diff(all_.model.seen_indptr_).max() > 3
+    assert few.report.users == all_.report.users
+    for wrong in (0, 2.5, "many"):
+        with pytest.raises(cr.CorankError, match="at_most"):
+            cr.Experiment(data=made.data, models=[{"name": "popularity", "at_most": wrong}]).rows_asked()

@@ -28,6 +28,26 @@ def test_never_below_the_start(split):
     assert isinstance(found.params["dim"], int)
 
 
+def test_what_is_left_to_the_data_is_tried_too():
+    """The first trial is the model as given, a regularisation of None included; the others try numbers."""
+    split = cr.holdout(cr.synthetic.realistic(users=100, items=80, rows=2_000, groups=5).data, by="user")
+    tried = []
+    found = tune(
+        cr.PrimalCR(dim=4, epochs=2),
+        split,
+        trials=4,
+        protocol="rated",
+        on_trial=lambda e: tried.append(e["params"]),
+    )
+    assert not {"reg", "reg_bias"} & set(tried[0])
+    assert all("reg" in t and "reg_bias" in t for t in tried[1:])
+    given = cr.evaluate(
+        cr.PrimalCR(dim=4, epochs=2).fit(split.train), split, ["ndcg@10"], part="valid", protocol="rated"
+    )["ndcg@10"]
+    assert found.value >= given
+    assert tune(cr.PrimalCR(dim=4, epochs=2), split, trials=1, protocol="rated").params["reg"] is None
+
+
 def test_what_is_not_the_default_stays(split):
     found = tune(cr.WMF(dim=3, epochs=2), split, trials=3)
     assert found.params["dim"] == 3

@@ -153,7 +153,8 @@ class Experiment:
             final = split.refit() if self.refit else split
             if self.seeds:
                 model = type(model)(**{**model.params(), "seed": seed})
-            model.fit(final.train, on_epoch=watch.goes_on)
+            train = final.train if row.at_most is None else splits.thinned(final.train, row.at_most, seed)
+            model.fit(train, on_epoch=watch.goes_on)
             if watch.asked_to_stop():  # a half-trained row would be compared unfairly
                 return None
             reports.append(evaluate(model, final, self.measured(), seed=seed, **options))
@@ -269,14 +270,18 @@ class Experiment:
         table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
         name = str(table.pop("name"))
         label, published = str(table.pop("label", name)), dict(table.pop("published", {}))
+        at_most = table.pop("at_most", None)
+        if at_most is not None and (type(at_most) is not int or at_most < 1):
+            raise CorankError(f"at_most = {at_most!r}: how many training rows of each user is a whole number above 0")
         asked_for = find(name).task_params.get(self.task, {})
-        return _Asked(label, make_model(name, {"seed": self.seed, **asked_for, **table}), published)
+        return _Asked(label, make_model(name, {"seed": self.seed, **asked_for, **table}), published, at_most)
 
 
 class _Asked(NamedTuple):
     label: str
     model: Model
     published: Mapping[str, float]
+    at_most: int | None = None  # training rows of each user
 
 
 class _Watch:

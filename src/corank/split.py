@@ -140,6 +140,12 @@ def fixed_per_user(
     return _parts(compact, is_valid[kept], is_test[kept], name)
 
 
+def thinned(data: Dataset, per_user: int, seed: int = 0) -> Dataset:
+    """At most `per_user` random rows of each user: how much does more data help?"""
+    place, _ = _shuffled_place(data, _random(seed))
+    return data.take(place < per_user)
+
+
 def strong_generalization(
     data: Dataset, *, users: float = 0.1, target: float = 0.2, min_rows: int = 5, seed: int = 0
 ) -> Split:

@@ -85,7 +85,9 @@ def tune(
         return Tuned(model, model.params(), value, find_metric(metric).name, 1)
 
     def objective(trial: Any) -> float:
-        candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *e) for n, e in ranges.items()}})
+        # What the given setting leaves to the data (None) stays so in its trial.
+        asked = [n for n in ranges if not trial.user_attrs.get("given") or getattr(model, n) is not None]
+        candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *ranges[n]) for n in asked}})
 
         def watch(entry: dict[str, Any]) -> bool | None:
             if entry["epoch"] == candidate.params().get("epochs"):
@@ -117,8 +119,9 @@ def tune(
         sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
     )
-    if not study.trials:  # the defaults take part: a search never ends below them
-        study.enqueue_trial({n: getattr(model, n) for n in ranges if getattr(model, n) is not None})
+    if not study.trials:  # the setting that was given takes part: a search never ends below it
+        known = {n: getattr(model, n) for n in ranges if getattr(model, n) is not None}
+        study.enqueue_trial(known, user_attrs={"given": True})
     if _ended(study) < trials:
         study.optimize(objective, n_trials=trials - _ended(study), callbacks=[told])
     try:

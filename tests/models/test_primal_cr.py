@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.models.primal_cr import _by_item
+from corank.models._rated import by_item
 from reference import hinge_list, primal_cr_objective
 
 
@@ -84,7 +84,7 @@ def test_item_gradient_equals_differences():
     products(0, rows.rows, rows.indptr, rows.index, U, V, lists.score)
     model._prepare(lists, kind, lists.score)
     out = np.empty_like(V)
-    collect(0, len(V), *_by_item(rows), lists.slope, U, np.float32(0.5), V, out)
+    collect(0, len(V), *by_item(rows), lists.slope, U, np.float32(0.5), V, out)
     for j, f in itertools.product(range(len(V)), range(3)):
         step = np.zeros(V.shape)
         step[j, f] = 1e-4

@@ -18,6 +18,7 @@ from . import pairs, windows
 from .threads import kernel
 from .vectors import dot
 
+CACHE = 4_000_000  # bytes that `collect` keeps at hand
 WINDOWS = 0  # kind of loss; the others are pairs.SQUARED_HINGE and pairs.LOGISTIC
 
 
@@ -187,31 +188,40 @@ def collect(
     """out_j = reg a_j + sum over the entries of item j of weight * u_owner; by items, so no two threads share a row.
 
     indptr int64[items + 1], owner int32[n] user of each entry by item, place int64[n] where that entry stands by user.
+    Users are taken in blocks whose vectors and weights stay in the cache: an item's users are far apart in memory.
     """
     d = U.shape[1]
+    users = U.shape[0]
+    block = max(256, CACHE // (4 * (d + place.size // max(1, users))))
+    at = np.empty(stop - start, np.int64)
     for j in range(start, stop):
+        at[j - start] = indptr[j]
         for f in range(d):
             out[j, f] = reg * A[j, f]
-        p = indptr[j]
-        z = indptr[j + 1]
-        while p + 4 <= z:
-            a = weight[place[p]]
-            b = weight[place[p + 1]]
-            c = weight[place[p + 2]]
-            e = weight[place[p + 3]]
-            i0 = owner[p]
-            i1 = owner[p + 1]
-            i2 = owner[p + 2]
-            i3 = owner[p + 3]
-            for f in range(d):
-                out[j, f] += a * U[i0, f] + b * U[i1, f] + c * U[i2, f] + e * U[i3, f]
-            p += 4
-        while p < z:
-            a = weight[place[p]]
-            i0 = owner[p]
-            for f in range(d):
-                out[j, f] += a * U[i0, f]
-            p += 1
+    for first in range(0, users, block):
+        end = first + block
+        for j in range(start, stop):
+            p = at[j - start]
+            z = indptr[j + 1]
+            while p + 4 <= z and owner[p + 3] < end:
+                a = weight[place[p]]
+                b = weight[place[p + 1]]
+                c = weight[place[p + 2]]
+                e = weight[place[p + 3]]
+                i0 = owner[p]
+                i1 = owner[p + 1]
+                i2 = owner[p + 2]
+                i3 = owner[p + 3]
+                for f in range(d):
+                    out[j, f] += a * U[i0, f] + b * U[i1, f] + c * U[i2, f] + e * U[i3, f]
+                p += 4
+            while p < z and owner[p] < end:
+                a = weight[place[p]]
+                i0 = owner[p]
+                for f in range(d):
+                    out[j, f] += a * U[i0, f]
+                p += 1
+            at[j - start] = p
 
 
 @kernel

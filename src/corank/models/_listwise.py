@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import Array
 from ..model import Model
-from .primal_cr import _Items
+from ._rated import Items
 
 FOLDS = 20  # steps on the vector of somebody new
 NOTHING = np.zeros(0, np.float32)
@@ -43,7 +43,7 @@ class Lists:
         self.score, self.slope, self.curve = np.zeros((3, n), np.float32)
         self.loss = np.zeros(self.indptr.size - 1, np.float64)
         self.owner = np.repeat(np.arange(self.loss.size, dtype=np.int32), np.diff(self.indptr))
-        self.by_user = _Items(self.indptr, self.index, np.arange(n))
+        self.by_user = Items(self.indptr, self.index, np.arange(n))
 
     changing = False  # lists are drawn anew in each epoch
 
@@ -61,7 +61,7 @@ class Lists:
 
         indptr = count(self.index, self.columns)
         place = stable_order(self.index, self.by_user.place, indptr)
-        self.by_item = _Items(indptr, self.owner[place], place)
+        self.by_item = Items(indptr, self.owner[place], place)
 
     def spread(self, items: int) -> float:
         """sqrt(mean length of a list) + sqrt(mean entries of an item, if `items` can be in lists).
@@ -92,7 +92,7 @@ class Lists:
         """The loss of all lists at their scores, and the regularisation."""
         return float(self.loss.sum()) + penalty(reg, users) + penalty(reg, items)
 
-    def move(self, side: _Items, fixed: Array, moving: Array, reg: float, rule: Rule, last: bool = False) -> None:
+    def move(self, side: Items, fixed: Array, moving: Array, reg: float, rule: Rule, last: bool = False) -> None:
         """Move the rows of `moving`; `last`: nobody needs the scores afterwards."""
         from ..kernels.row_steps import row_steps
         from ..kernels.threads import run

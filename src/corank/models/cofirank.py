@@ -20,7 +20,7 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
-from .primal_cr import _by_item, _Items, _levels
+from ._rated import Items, by_item, levels_of
 
 if TYPE_CHECKING:
     from ..kernels.cofirank import Lists
@@ -53,7 +53,7 @@ class CofiRank(Model):
     needs_ratings: ClassVar[bool] = True
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        some = _levels(rows)[1] > 1
+        some = levels_of(rows)[1] > 1
         if not some.any():
             raise CorankError(
                 "no user has two items of different rating, and CofiRank learns from such lists: give ratings with "
@@ -83,7 +83,7 @@ class CofiRank(Model):
         from ..kernels.primal_cr import products
         from ..kernels.threads import run
 
-        items, U = _by_item(rows), self.user_factors_
+        items, U = by_item(rows), self.user_factors_
         U[~lists.some] = 0
         score, loss = np.empty(rows.index.size, np.float32), np.empty(rows.rows)
         run(products, rows.rows, *rows[:2], U, self.item_factors_, score, cost=rows.indptr)
@@ -103,7 +103,7 @@ class CofiRank(Model):
 
     def _liked_score(self, rows: CSR, score: NDArray[np.float32]) -> float:
         """The mean score of what users rated highest, of those who rated differently."""
-        level, width = _levels(rows)
+        level, width = levels_of(rows)
         lengths = np.diff(rows.indptr)
         return float(score[(level == np.repeat(width - 1, lengths)) & np.repeat(width > 1, lengths)].mean())
 
@@ -120,7 +120,7 @@ class CofiRank(Model):
             )
         n, place = rows.index.size, np.arange(max(1, int(np.diff(rows.indptr).max(initial=0))))
         discount = np.where(place < self.top_k, 1 / np.log2(place + 2), 0.0)
-        some = _levels(rows)[1] > 1
+        some = levels_of(rows)[1] > 1
         decay = (place + 2.0) ** -0.25
         lists = Lists(rows.indptr, rows.index, rows.value, np.zeros(n), np.zeros(n), some, discount, decay)
         run(prepare, rows.rows, lists, cost=rows.indptr)
@@ -140,7 +140,7 @@ class CofiRank(Model):
         self,
         rows: CSR,
         lists: Lists,
-        items: _Items,
+        items: Items,
         plane: tuple[NDArray[np.float64], NDArray[np.float64]],
         score: NDArray[np.float32],
         loss: NDArray[np.float64],
@@ -243,7 +243,7 @@ class CofiRank(Model):
         from ..kernels.primal_cr import products
         from ..kernels.threads import run
 
-        lengths, alike = np.diff(rows.indptr), _levels(rows)[1] == 1
+        lengths, alike = np.diff(rows.indptr), levels_of(rows)[1] == 1
         owner = np.repeat(np.arange(rows.rows), lengths)
         mean = np.bincount(owner, rows.value, rows.rows) / np.maximum(lengths, 1)
         values = np.where(alike[owner], self.best_, rows.value - mean[owner]).astype(np.float32)

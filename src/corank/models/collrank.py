@@ -21,7 +21,7 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
-from .primal_cr import BACKGROUND, _against, _by_item, _Items, _levels, _places
+from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usual_reg
 
 BYTES = 16  # a pair: two positions and two duals
 SWEEPS = 8  # at most in a half-step of an epoch, before a half-step that does not lower the objective is given up
@@ -58,13 +58,9 @@ class CollRank(Model):
         pairs = self._pairs(rows, data.comparisons, np.arange(rows.rows))
         counts = np.diff(pairs.indptr)
         some = counts > 0
-        if not some.any():
-            raise CorankError(
-                "no user has two items of different rating, and CollRank learns from such pairs: give ratings with "
-                "more than one level, or use wmf for data without ratings"
-            )
-        self.reg_ = float(38 * np.sqrt(counts[some].mean()) if self.reg is None else self.reg)
-        items = _by_item(rows)
+        usual = usual_reg(counts, "CollRank")
+        self.reg_ = usual if self.reg is None else float(self.reg)
+        items = by_item(rows)
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
@@ -96,7 +92,7 @@ class CollRank(Model):
         if comparisons is not None:
             count[:] = np.bincount(comparisons[:, 0], minlength=rows.rows)
         else:
-            level, width = _levels(rows)
+            level, width = levels_of(rows)
             run(kernels.comparable, rows.rows, rows.indptr, level, width, count, cost=rows.indptr)
         total = int(count.sum())
         if total > self.max_pairs:
@@ -107,7 +103,7 @@ class CollRank(Model):
             )
         indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         if comparisons is not None:
-            high, low = _places(rows, comparisons)
+            high, low = places(rows, comparisons)
         else:
             high, low = np.empty((2, total), np.int32)
             run(kernels.enumerate_pairs, rows.rows, rows.indptr, level, indptr, high, low, cost=indptr)
@@ -118,7 +114,7 @@ class CollRank(Model):
         self,
         rows: CSR,
         pairs: _Pairs,
-        items: _Items,
+        items: Items,
         alpha: NDArray[np.float32],
         score: NDArray[np.float32],
         loss: NDArray[np.float64],
@@ -191,10 +187,10 @@ class CollRank(Model):
 
     def _fold(self, rows: CSR) -> Array:
         """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
-        _, width = _levels(rows)
+        _, width = levels_of(rows)
         alike = np.flatnonzero(width == 1)
         users = self._solved(rows)
-        users[alike] = self._solved(_against(rows.take(alike), self.background_))
+        users[alike] = self._solved(against(rows.take(alike), self.background_))
         return users
 
     def _solved(self, rows: CSR) -> Array:

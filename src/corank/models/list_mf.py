@@ -18,7 +18,7 @@ from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..params import param
 from ._listwise import Lists, Listwise
-from .primal_cr import BACKGROUND, _against, _levels
+from ._rated import BACKGROUND, against, levels_of
 
 REG = 0.2  # of `Lists.spread`, divided by the length of a list
 
@@ -44,7 +44,7 @@ class ListMF(Listwise):
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        width = _levels(rows)[1]
+        width = levels_of(rows)[1]
         if not (width > 1).any():
             raise CorankError(
                 "no user has two items of different rating, and ListRank-MF learns which of them comes first: give "
@@ -71,10 +71,10 @@ class ListMF(Listwise):
 
     def _folded(self, rows: CSR) -> NDArray[np.float32]:
         """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
-        alike = np.flatnonzero(_levels(rows)[1] == 1)
+        alike = np.flatnonzero(levels_of(rows)[1] == 1)
         users = self._fold(self._lists(rows))
-        against = _against(rows.take(alike), self.background_)
-        users[alike] = self._fold(self._lists(against._replace(value=against.value * np.float32(self.range_))))
+        wide = against(rows.take(alike), self.background_)
+        users[alike] = self._fold(self._lists(wide._replace(value=wide.value * np.float32(self.range_))))
         return users
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:

@@ -11,29 +11,18 @@ epoch: about 4 * steps * ratings * dim.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset
-from ..errors import CorankError
 from ..model import Model
 from ..params import param
+from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usual_reg
 
 if TYPE_CHECKING:
     from ..kernels.primal_cr import Lists
-
-
-BACKGROUND = 200  # items that a list without differences is compared with
-
-
-class _Items(NamedTuple):
-    """The same entries by item: owner and place of each (see `kernels.primal_cr.collect`)."""
-
-    indptr: NDArray[np.int64]
-    owner: NDArray[np.int32]
-    place: NDArray[np.int64]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,7 +39,7 @@ class PrimalCR(Model):
         None,
         "regularisation of an item's own quality (no such term when absent)",
         low=0.0,
-        search=(1.0, 1000.0),
+        search=(50.0, 50_000.0),
         log=True,
     )
     pairwise: bool = param(False, "write all pairs down (Primal-CR) where sorting would do (Primal-CR++)")
@@ -65,13 +54,9 @@ class PrimalCR(Model):
 
         lists, kind, pairs = self._lists(rows, data.comparisons)
         some = pairs > 0
-        if not some.any():
-            raise CorankError(
-                "no user has two items of different rating, and Primal-CR learns from such pairs: give ratings with "
-                "more than one level, or use wmf for data without ratings"
-            )
-        self.reg_ = float(38 * np.sqrt(pairs[some].mean()) if self.reg is None else self.reg)
-        items = _by_item(rows)
+        usual = usual_reg(pairs, "Primal-CR")
+        self.reg_ = usual if self.reg is None else float(self.reg)
+        items = by_item(rows)
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
@@ -98,14 +83,14 @@ class PrimalCR(Model):
         from ..kernels.threads import run
 
         n = rows.index.size
-        level, width = _levels(rows)
+        level, width = levels_of(rows)
         count = np.empty(rows.rows, np.int64)
         kind = WINDOWS
         high = low = np.zeros(0, np.int32)
         if comparisons is not None:
             count[:] = np.bincount(comparisons[:, 0], minlength=rows.rows)
             kind = pair_kernels.SQUARED_HINGE
-            high, low = _places(rows, comparisons)
+            high, low = places(rows, comparisons)
         else:
             run(pair_kernels.comparable, rows.rows, rows.indptr, level, width, count, cost=rows.indptr)
         pair_indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
@@ -152,7 +137,7 @@ class PrimalCR(Model):
         options = (np.float32(self.reg_), self.steps, np.float32(self.tolerance), rounds)
         run(user_steps, len(users), lists, kind, self.item_factors_, *options, users, cost=lists.indptr)
 
-    def _item_step(self, lists: Lists, kind: int, items: _Items) -> None:
+    def _item_step(self, lists: Lists, kind: int, items: Items) -> None:
         """One truncated Newton step on all items jointly; a step that would raise the objective is not taken."""
         from ..kernels.primal_cr import collect, curves
         from ..kernels.threads import run
@@ -223,10 +208,10 @@ class PrimalCR(Model):
 
     def _fold(self, rows: CSR) -> Array:
         """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
-        _, width = _levels(rows)
+        _, width = levels_of(rows)
         alike = np.flatnonzero(width == 1)
         users = self._solved(rows)
-        users[alike] = self._solved(_against(rows.take(alike), self.background_))
+        users[alike] = self._solved(against(rows.take(alike), self.background_))
         return users
 
     def _solved(self, rows: CSR) -> Array:
@@ -242,49 +227,3 @@ class PrimalCR(Model):
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
         return np.asarray(scores + self.item_bias_[items], np.float64)
-
-
-def _against(rows: CSR, background: NDArray[np.int32]) -> CSR:
-    """The rows with their items at 1, and below them at 0 the background items that a row does not have."""
-    from ..kernels.csr import merged
-
-    lengths = np.diff(rows.indptr)
-    indptr = rows.indptr + background.size * np.arange(rows.rows + 1)
-    index = np.empty(indptr[-1], np.int32)
-    value = np.zeros(indptr[-1], np.float32)
-    own = np.arange(rows.index.size) + background.size * np.repeat(np.arange(rows.rows), lengths)
-    index[own], value[own] = rows.index, 1
-    index[(indptr[1:] - background.size)[:, None] + np.arange(background.size)] = background
-    return CSR(*merged(indptr, index, value), rows.columns)  # an item that is both adds up to 1
-
-
-def _levels(rows: CSR) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The ratings of each row numbered from 0 by rising value, and how many different ones the row has."""
-    from ..kernels.pairs import levels
-    from ..kernels.threads import run
-
-    level, width = np.empty(rows.index.size, np.int32), np.empty(rows.rows, np.int32)
-    run(levels, rows.rows, rows.indptr, rows.value, level, width, cost=rows.indptr)
-    return level, width
-
-
-def _places(rows: CSR, comparisons: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the preferred and the other item of each comparison stand in their user's row, comparisons by user."""
-    ordered = comparisons[np.argsort(comparisons[:, 0], kind="stable")]
-    owner = np.repeat(np.arange(rows.rows), np.diff(rows.indptr))
-    keys = owner * rows.columns + rows.index  # rising: rows are sorted by column
-    who = ordered[:, 0].astype(np.int64)
-    high, low = (
-        (np.searchsorted(keys, who * rows.columns + ordered[:, side]) - rows.indptr[who]).astype(np.int32)
-        for side in (1, 2)
-    )
-    return high, low
-
-
-def _by_item(rows: CSR) -> _Items:
-    from ..kernels.csr import count, stable_order
-
-    indptr = count(rows.index, rows.columns)
-    place = stable_order(rows.index, np.arange(rows.index.size), indptr)
-    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-    return _Items(indptr, owner[place], place)

@@ -25,7 +25,7 @@ from ..errors import CorankError
 from ..memory import make_room
 from ..params import param
 from ._listwise import Lists, Listwise, Rule
-from .primal_cr import _levels
+from ._rated import levels_of
 
 REG = {"implicit": 0.068, "explicit": 0.17, "mixed": 0.093}  # of `Lists.spread`
 RHO = {"implicit": 3.0, "explicit": 0.0, "mixed": 0.2}
@@ -99,7 +99,7 @@ class SQLRank(Listwise):
     }
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        _, width = _levels(rows)
+        _, width = levels_of(rows)
         ranked = bool((width > 1).any())
         if self.feedback in ("explicit", "mixed") and not ranked:
             raise CorankError(
@@ -140,7 +140,7 @@ class SQLRank(Listwise):
         """Lists of the rows, with room for `zeros` other items after each."""
         from ..kernels.plackett_luce import slopes
 
-        level, _ = _levels(rows)
+        level, _ = levels_of(rows)
         if self.feedback_ == "implicit":
             level[:] = 0
         own = np.diff(rows.indptr)
@@ -159,7 +159,7 @@ class SQLRank(Listwise):
         """Vectors of new users. Ratings that are all alike are read as rows: before what the user does not have."""
         zeros = self._zeros(rows, self.feedback_)
         if self.feedback_ == "explicit":
-            alike = _levels(rows)[1] == 1
+            alike = levels_of(rows)[1] == 1
             zeros[alike] = self._zeros(rows, "implicit")[alike]
         # One random stream for all: what somebody gets must not hang on who else asks.
         return self._fold(self._queues(rows, zeros, np.zeros(rows.rows, np.int64)))

@@ -90,7 +90,9 @@ def _draw(what: str, found: list[tuple[int, float]], exponent: float) -> str:
         ax.plot(x, y, color=canvas.BLUE, marker="o", ms=5, lw=1.8)
         ax.set_xscale("log")
         ax.set_yscale("log")
-        ax.annotate(f"exponent {exponent:.2f}", (x[-1], y[-1]), (-8, 0), textcoords="offset points", ha="right")
+        ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
+        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
+        canvas.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e6 else f"{n:,.0f}")
         ax.set_xlabel(what)
         ax.set_ylabel("seconds an iteration")
 

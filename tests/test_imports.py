@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 # Layer of each top-level part; a module may import parts of its own layer or of a lower one.
 LAYERS = [
     {"errors", "atomic", "memory"},
-    {"kernels", "params"},
+    {"kernels", "nn", "params"},
     {"data", "comparisons", "describe", "tables", "columns", "files", "layout"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
@@ -65,6 +65,7 @@ def test_imports_point_down(path: Path) -> None:
         allowed = LEVEL[other] <= LEVEL[here] or (inner and (here, other) in LATER)
         assert allowed, f"{here} must not import {other}"
         assert not (here == "kernels" and other not in ("kernels", "errors")), "kernels know nothing of corank"
+        assert not (here == "nn" and other != "nn"), "nn knows nothing of corank: its parts are for any torch model"
 
 
 def test_experiment_names_no_model() -> None:

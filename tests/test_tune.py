@@ -10,6 +10,7 @@ import pytest
 
 import corank as cr
 from corank.experiment import make_model
+from corank.params import param
 from corank.tune import tune
 
 
@@ -28,24 +29,21 @@ def test_never_below_the_start(split):
     assert isinstance(found.params["dim"], int)
 
 
-def test_what_is_left_to_the_data_is_tried_too():
-    """The first trial is the model as given, a regularisation of None included; the others try numbers."""
-    split = cr.holdout(cr.synthetic.realistic(users=100, items=80, rows=2_000, groups=5).data, by="user")
+@dataclasses.dataclass(kw_only=True, eq=False)
+class Shrunk(cr.WMF):
+    """A model that chooses one of its hyper-parameters by the data when nobody says it."""
+
+    share: float | None = param(None, "of what is known (half of it when absent)", low=0.0, search=(0.1, 1.0))
+
+
+def test_what_is_left_to_the_data_is_tried_too(split):
+    """The first trial is the model as given, None included; the others try numbers."""
     tried = []
-    found = tune(
-        cr.PrimalCR(dim=4, epochs=2),
-        split,
-        trials=4,
-        protocol="rated",
-        on_trial=lambda e: tried.append(e["params"]),
-    )
-    assert not {"reg", "reg_bias"} & set(tried[0])
-    assert all("reg" in t and "reg_bias" in t for t in tried[1:])
-    given = cr.evaluate(
-        cr.PrimalCR(dim=4, epochs=2).fit(split.train), split, ["ndcg@10"], part="valid", protocol="rated"
-    )["ndcg@10"]
-    assert found.value >= given
-    assert tune(cr.PrimalCR(dim=4, epochs=2), split, trials=1, protocol="rated").params["reg"] is None
+    found = tune(Shrunk(dim=3, epochs=2), split, trials=3, on_trial=lambda e: tried.append(e["params"]))
+    assert "share" not in tried[0]
+    assert all("share" in t for t in tried[1:])
+    assert found.trials == 3
+    assert tune(Shrunk(dim=3, epochs=2), split, trials=1).params["share"] is None
 
 
 def test_what_is_not_the_default_stays(split):

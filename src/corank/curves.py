@@ -107,7 +107,7 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
         for curve in shown:
             values = curve.figures[name]
             if lowest:
-                values = [v / lowest - 1 or float("nan") for v in values]
+                values = [v / lowest - 1 if v > lowest * (1 + 1e-7) else float("nan") for v in values]
             look = looks[curve.label]
             ax.plot(curve.seconds, values, color=look.colour, marker=look.shape, ms=3, lw=1.2)
         ax.set_xscale("log")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import CorankError, suggest
-from .show import Steps, lists, say
+from .show import Steps, aims, lists, say
 
 Args = argparse.Namespace
 TABLE = ("user", "item", "value", "time", "separator", "duplicates")
@@ -80,8 +80,10 @@ def fit(args: Args) -> None:
     model.save(out)
     last = model.history_[-1] if model.history_ else {}
     ended = f" after epoch {last['epoch']}, stopped early" if stopped and last else ""
-    goal = f", objective {last['objective']:,.1f}" if "objective" in last else ""
-    say(f"{args.model} learned in {time.perf_counter() - start:.1f} s{ended}{goal}; saved to {out}")
+    say(
+        ", ".join([f"{args.model} learned in {time.perf_counter() - start:.1f} s{ended}", *aims(last)])
+        + f"; saved to {out}"
+    )
     say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[0]))}")
 
 

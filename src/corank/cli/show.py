@@ -104,9 +104,7 @@ class Steps:
         what = event.get("event", "epoch")
         note = ""
         if what == "epoch":
-            note = f"epoch {event['epoch']}" + (
-                f"  objective {event['objective']:,.1f}" if "objective" in event else ""
-            )
+            note = "  ".join([f"epoch {event['epoch']}", *aims(event)])
         elif what == "trial":
             note = f"trial {event['trial']}/{event['of']}" + (
                 f"  best {event['best']:.5f}" if event["best"] is not None else ""
@@ -122,6 +120,15 @@ class Steps:
         if what in ("done", "failed") or (what == "trial" and self.bar is None):
             (self.bar.console.print if self.bar is not None else say)(f"  {label:<14}  {note}")
         return not self.stop.asked
+
+
+def aims(entry: dict[str, Any]) -> list[str]:
+    """What training reports of an epoch, for people: objective or loss, and the validation metric."""
+    return [
+        f"{name} {entry[name]:{',.1f' if abs(entry[name]) >= 1000 else '.4g'}}"
+        for name in ("objective", "loss", "ndcg@10")
+        if name in entry
+    ]
 
 
 def lists(ranking: Any, titles: dict[Any, str], what: str) -> str:

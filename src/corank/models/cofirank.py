@@ -41,8 +41,9 @@ class CofiRank(Model):
         None,
         "regularisation (sqrt(ratings) * 0.007, or 0.035 for regression, when absent)",
         low=1e-6,
-        search=(0.5, 50.0),
-        log=True,
+    )
+    reg_scale: float = param(
+        1.0, "multiple of that usual regularisation, where reg is absent", low=1e-3, search=(0.25, 4.0), log=True
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 30))
     loss: str = param("ndcg", "what is minimised", choices=("ndcg", "regression"), search=("ndcg", "regression"))
@@ -60,7 +61,7 @@ class CofiRank(Model):
                 "more than one level, or use wmf for data without ratings"
             )
         usual = 0.035 if self.loss == "regression" else 0.007  # of the best on MovieLens-100K
-        self.reg_ = float(usual * np.sqrt(rows.index.size) if self.reg is None else self.reg)
+        self.reg_ = float(self.reg_scale * usual * np.sqrt(rows.index.size) if self.reg is None else self.reg)
         # What an item without a rating in a history is worth to the regression: what the happiest tenth gave.
         self.liked_ = float(np.quantile(rows.value, 0.9)) if self.loss == "regression" else 1.0
         self.best_ = 0.0

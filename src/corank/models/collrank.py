@@ -42,8 +42,9 @@ class CollRank(Model):
     """Pairwise collaborative ranking by alternating dual coordinate descent."""
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(10, 128), log=True)
-    reg: float | None = param(
-        None, "regularisation (38 * sqrt(pairs a user) when absent)", low=1e-6, search=(50.0, 20_000.0), log=True
+    reg: float | None = param(None, "regularisation (38 * sqrt(pairs a user) when absent)", low=1e-6)
+    reg_scale: float = param(
+        1.0, "multiple of that usual regularisation, where reg is absent", low=1e-3, search=(0.25, 4.0), log=True
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 20))
     passes: int = param(1, "sweeps over the pairs in each half of an epoch", low=1, search=(1, 4))
@@ -59,7 +60,7 @@ class CollRank(Model):
         counts = np.diff(pairs.indptr)
         some = counts > 0
         usual = usual_reg(counts, "CollRank")
-        self.reg_ = usual if self.reg is None else float(self.reg)
+        self.reg_ = self.reg_scale * usual if self.reg is None else float(self.reg)
         items = by_item(rows)
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)

@@ -32,8 +32,9 @@ class ListMF(Listwise):
         None,
         "regularisation of both sides (when absent, by the length of the lists: about 0.06 on 50 ratings a user)",
         low=0.0,
-        search=(0.003, 1.0),
-        log=True,
+    )
+    reg_scale: float = param(
+        1.0, "multiple of that usual regularisation, where reg is absent", low=0.0, search=(0.25, 4.0), log=True
     )
     epochs: int = param(20, "passes over both sides", low=1, search=(5, 60))
     patience: int | None = param(
@@ -56,7 +57,7 @@ class ListMF(Listwise):
         # Slopes shrink with the length of a list, whose probabilities sum to 1.
         length = rows.index.size / np.count_nonzero(width)
         by_length = REG * lists.spread(np.unique(rows.index).size) / length
-        self.reg_ = float(by_length if self.reg is None else self.reg)
+        self.reg_ = float(self.reg_scale * by_length if self.reg is None else self.reg)
         self._learn(lists, rng)
         alike = np.flatnonzero(width == 1)
         self.user_factors_[alike] = self._folded(rows.take(alike))

@@ -30,8 +30,9 @@ class PrimalCR(Model):
     """Pairwise collaborative ranking by alternating truncated Newton."""
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(10, 128), log=True)
-    reg: float | None = param(
-        None, "regularisation (38 * sqrt(pairs a user) when absent)", low=0.0, search=(50.0, 20_000.0), log=True
+    reg: float | None = param(None, "regularisation (38 * sqrt(pairs a user) when absent)", low=0.0)
+    reg_scale: float = param(
+        1.0, "multiple of that usual regularisation, where reg is absent", low=0.0, search=(0.25, 4.0), log=True
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 20))
     loss: str = param("squared_hinge", "loss of a pair of items", choices=("squared_hinge", "logistic"))
@@ -39,8 +40,6 @@ class PrimalCR(Model):
         None,
         "regularisation of an item's own quality (no such term when absent)",
         low=0.0,
-        search=(50.0, 50_000.0),
-        log=True,
     )
     pairwise: bool = param(False, "write all pairs down (Primal-CR) where sorting would do (Primal-CR++)")
     steps: int = param(10, "conjugate-gradient steps at most in a Newton step", low=1)
@@ -55,7 +54,7 @@ class PrimalCR(Model):
         lists, kind, pairs = self._lists(rows, data.comparisons)
         some = pairs > 0
         usual = usual_reg(pairs, "Primal-CR")
-        self.reg_ = usual if self.reg is None else float(self.reg)
+        self.reg_ = self.reg_scale * usual if self.reg is None else float(self.reg)
         items = by_item(rows)
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)

@@ -70,8 +70,9 @@ class SQLRank(Listwise):
         None,
         "regularisation of both sides (when absent, by the length of the lists: about 2 on 50 rows a user)",
         low=0.0,
-        search=(0.5, 10.0),
-        log=True,
+    )
+    reg_scale: float = param(
+        1.0, "multiple of that usual regularisation, where reg is absent", low=0.0, search=(0.25, 4.0), log=True
     )
     epochs: int = param(20, "passes over both sides", low=1, search=(8, 40))
     rho: float | None = param(
@@ -116,7 +117,8 @@ class SQLRank(Listwise):
         make_room(50.0 * (zeros.sum() + rows.index.size), "SQLRank of lists as long as these", "choose a smaller rho")
         queues = self._queues(rows, zeros, np.arange(rows.rows))
         items = np.unique(rows.index).size if self.feedback_ == "explicit" else rows.columns
-        self.reg_ = float(REG[self.feedback_] * queues.spread(items) if self.reg is None else self.reg)
+        usual = self.reg_scale * REG[self.feedback_] * queues.spread(items)
+        self.reg_ = float(usual if self.reg is None else self.reg)
         self._learn(queues, rng)
         if self.feedback_ == "explicit":
             alike = np.flatnonzero(width == 1)

@@ -9,7 +9,19 @@ from pathlib import Path
 
 from .tools import Table, machine
 
-NAMES = ("wmf", "bpr", "recommend", "evaluate", "memory", "loading", "startup", "primal_cr", "sql_rank", "growth")
+NAMES = (
+    "wmf",
+    "bpr",
+    "recommend",
+    "evaluate",
+    "memory",
+    "loading",
+    "startup",
+    "primal_cr",
+    "sql_rank",
+    "growth",
+    "sasrec",
+)
 
 
 def main() -> int:

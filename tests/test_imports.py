@@ -25,7 +25,7 @@ LAYERS = [
     {"canvas", "plots", "figures", "report", "curves"},
     {"cli", "__main__"},
 ]
-# Beyond the layers: kernels and the command line are the two ends.
+# Beyond the layers: kernels, nn and the command line are the ends.
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 # Reached inside functions only, where the lower layer offers the upper one's work as a method.
@@ -84,6 +84,13 @@ def test_import_is_light() -> None:
     code = f"import sys, corank; print([m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_finding_a_model_does_not_import_torch() -> None:
+    """Torch takes a second to import and may not be installed: only learning and answering need it."""
+    code = "import sys, corank; [corank.find(name) for name in corank.available()]; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
 
 
 def test_public_names_resolve() -> None:

@@ -43,7 +43,9 @@ _HOMES = {
     "models.mf": ("MF",),
     "models.popularity": ("Popularity",),
     "models.primal_cr": ("PrimalCR",),
+    "models.sasrec": ("SASRec",),
     "models.sql_rank": ("SQLRank",),
+    "models.sse_pt": ("SSEPT",),
     "models.wmf": ("WMF",),
 }
 _MODULES = ("datasets", "metrics", "report", "synthetic")

@@ -64,12 +64,20 @@ class Task:
         return CSR(np.zeros(self.users.size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), columns)
 
 
-def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None) -> Score:
-    """Scores of the users by code, or from what is known of them where `known` is given."""
+def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, strangers: bool = False) -> Score:
+    """Scores of the users by code, or from what is known of them where `known` is given.
+
+    strangers : fit saw none of them, so their codes mean nothing to the model.
+    """
     if known is None:
         return lambda part: model._score(users[part])
     rows = known.sequences().take(users)
-    return lambda part: model._score_histories(rows.take(np.arange(part.start, part.stop)))
+
+    def score(part: slice) -> Array:
+        histories = rows.take(np.arange(part.start, part.stop))
+        return model._score_histories(histories) if strangers else model._score_known(users[part], histories)
+
+    return score
 
 
 def predict(model: Model, task: Task) -> Floats:

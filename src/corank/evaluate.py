@@ -194,7 +194,7 @@ def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = 
         known = CSR(model.seen_indptr_, model.seen_index_, np.empty(0, np.float32), len(model.items_))
     else:
         known = train_known.csr()
-    counts = count(model, task, scorer(model, task.users, train_known), known=known)
+    counts = count(model, task, scorer(model, task.users, train_known, strangers=True), known=known)
     values = ndcg(task.positions(counts), 10)
     return float(np.mean(values[~np.isnan(values)])) if (~np.isnan(values)).any() else float("nan")
 
@@ -228,7 +228,7 @@ def _positions(
         if how.kind == "rated":
             more = {"prediction": predicted}
             return Positions.of_lists(task.indptr, predicted, task.value, task.relevant, **more)
-    score = scorer(model, task.users, split.known(part) if folded else None)
+    score = scorer(model, task.users, split.known(part) if folded else None, strangers=split.history is not None)
     if "top" in needs:
         taken = split.train.csr()
         more["owners"] = np.bincount(taken.index, minlength=taken.columns)

@@ -38,8 +38,9 @@ METRICS = {
     "sampled": ("ndcg@10", "recall@10", "mrr@10"),
     "rated": ("ndcg@10", "pairwise_error"),
 }
-# implicit: who takes what next? explicit: in which order does a user rate the items?
-TASKS = {"implicit": "full", "explicit": "rated"}
+# implicit: who takes what next? explicit: in which order does a user rate the items? sequential: as implicit, with the
+# models that read a history in its order.
+TASKS = {"implicit": "full", "explicit": "rated", "sequential": "full"}
 COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
 Progress = Callable[[str, dict[str, Any]], bool | None]
 
@@ -51,7 +52,7 @@ class Experiment:
     data: Dataset | Split | str | Path
     models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
     split: str | Mapping[str, Any] = "auto"  # a name of SPLITS, or a table {name = ..., seed = ...}
-    task: str = "implicit"  # or explicit: chooses models, protocol and split where nothing else is said
+    task: str = "implicit"  # or explicit, sequential: chooses models, protocol and split where nothing else is said
     metrics: Sequence[AnyMetric] = ()  # names or functions, the first one decides; by the protocol when empty
     protocol: str = ""  # full, sampled or rated; by the task when empty
     negatives: int = 100  # of the protocol 'sampled'

@@ -158,6 +158,10 @@ class Model:
         """The same for users that fit never saw, from what they did: rows of item codes in time order."""
         raise NotImplementedError
 
+    def _score_known(self, users: NDArray[np.int32], histories: CSR) -> NDArray[np.float32]:
+        """The same for users that fit saw, who have done more since: a model that knows who they are may use it."""
+        return self._score_histories(histories)
+
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
         """Similarity of a batch of items to all items: float32[b, items]; cosine of the item vectors where there are
         any.
@@ -293,9 +297,13 @@ class Model:
 
     @classmethod
     def suits(cls, task: str) -> bool:
-        """Whether it takes part in a comparison for 'implicit' or 'explicit' feedback when nobody says which models."""
+        """Whether it takes part in a comparison for a task when nobody says which models.
+
+        Tasks: 'implicit' or 'explicit' feedback, and 'sequential', implicit feedback in which order may tell something.
+        """
         own = "explicit" if cls.needs_ratings or cls.predicts_ratings else "implicit"
-        return task in (cls.tasks or (own,))
+        asked = ("implicit", "sequential") if task == "sequential" else (task,)
+        return any(t in asked for t in cls.tasks or (own,))
 
     @classmethod
     def name(cls) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.kernels import bpr, sgd
-from corank.kernels.sample import _start
-from corank.kernels.threads import set_threads
+from corank.kernels import bpr, sgd, sse
+from corank.kernels.sample import FULL, _start, kept
+from corank.kernels.threads import run, set_threads
 from reference import bpr_loss, bpr_steps, bpr_user_loss
 
 USERS, ITEMS, D = 30, 40, 5
@@ -20,9 +20,9 @@ def rows_of(lengths, items=ITEMS, seed=0):
     return indptr, index
 
 
-def entries_of(indptr, index):
+def entries_of(indptr, index, negatives=1):
     user = np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
-    return sgd.Entries(user, index, np.ones(index.size, np.float32))
+    return sgd.Entries(user, index, np.full(index.size, negatives, np.int32))
 
 
 def random_rows(seed=0):
@@ -37,15 +37,30 @@ def vectors(seed=0, users=USERS, items=ITEMS):
     return [rng.normal(size=shape).astype(np.float32) for shape in ((users, D), (items, D), items)]
 
 
-def one_epoch(rows, learned, negatives=1, lr=0.05, bias_lr=0.05, reg=0.01, deal=9):
+def one_epoch(
+    rows, learned, negatives=1, lr=0.05, bias_lr=0.05, reg=0.01, deal=9, p_user=0.0, p_item=0.0, dropout=0.0, seed=17
+):
     learned = [array.copy() for array in learned]
-    blocks = sgd.deal(np.random.default_rng(deal), entries_of(*rows), len(learned[0]), len(learned[1]))
+    users, items = len(learned[0]), len(learned[1])
+    rng = np.random.default_rng(deal)
+    laws = sse.law(p_user, np.unique(entries_of(*rows).user)), sse.law(p_item, np.unique(rows[1]))
+    entries = entries_of(*rows, negatives)
+    parts = sgd.draw(rng, users, items, sgd.sides(rows[1].size, users, items))
+    steps = sse.split(rng, entries, negatives, *laws)
+    if steps is not entries:
+        draw_negatives(23, parts, rows, steps)
+    blocks = sgd.fill(parts, steps)
     rates = [np.float32(x) for x in (lr, bias_lr, reg)]
-    sgd.sweep(bpr.step, blocks, 17, negatives, *rates, *learned)
+    sgd.sweep(bpr.step, blocks, seed, *rates, kept(dropout), *learned)
     return blocks, learned
 
 
-def triples(blocks, rows, turn, group, negatives):
+def draw_negatives(seed, parts, rows, steps):
+    n = rows[1].size
+    run(bpr.negatives, steps.item.size - n, seed, parts, *rows, steps.item[n:], steps.value[n:])
+
+
+def triples(blocks, rows, turn, group):
     """What the kernel draws for a block, by looking every item up in the whole row."""
     indptr, index = rows
     stripe = (group + turn) % blocks.side
@@ -56,9 +71,11 @@ def triples(blocks, rows, turn, group, negatives):
     _start(state, 17, block)
     spare = [np.zeros(high, column.dtype) for column in (blocks.user, blocks.item, blocks.value)]
     sgd.shuffle(state, low, high, *spare)  # brings the stream to where the kernel's was
-    for u, i in zip(blocks.user[low:high], blocks.item[low:high], strict=True):
+    for u, i, count in zip(*(c[low:high].tolist() for c in (blocks.user, blocks.item, blocks.value)), strict=True):
+        if count < 0 and -1 - count != i:  # something is replaced: the negative is known
+            yield u, i, -1 - count
         mine = set(index[indptr[u] : indptr[u + 1]].tolist())
-        for _ in range(negatives):
+        for _ in range(count):
             drawn = (members[sgd.below(state, members.size)] for _ in range(bpr.TRIES))
             j = next((j for j in drawn if j not in mine), None)
             if j is not None:
@@ -68,14 +85,16 @@ def triples(blocks, rows, turn, group, negatives):
 @pytest.mark.parametrize("side", [1, 3])
 @pytest.mark.parametrize("negatives", [1, 3])
 @pytest.mark.parametrize("bias_lr", [0.0, 0.05])
-def test_equals_the_twin(monkeypatch, side, negatives, bias_lr):
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_equals_the_twin(monkeypatch, side, negatives, bias_lr, p):
     monkeypatch.setattr(sgd, "sides", lambda *sizes: side)
     rows, learned = random_rows(), vectors()
-    blocks, fast = one_epoch(rows, learned, negatives, bias_lr=bias_lr)
+    blocks, fast = one_epoch(rows, learned, negatives, bias_lr=bias_lr, p_user=p, p_item=p / 2)
+    assert (blocks.value < 0).any() == (p > 0)
     slow = [array.astype(np.float64) for array in learned]
     for turn in range(side):
         for group in range(side):
-            bpr_steps(triples(blocks, rows, turn, group, negatives), 0.05, bias_lr, 0.01, *slow)
+            bpr_steps(triples(blocks, rows, turn, group), 0.05, bias_lr, 0.01, *slow)
     for a, b in zip(fast, slow, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
     assert (bias_lr == 0) == np.array_equal(fast[2], learned[2])
@@ -124,13 +143,110 @@ def test_who_has_everything_is_left_alone():
         np.testing.assert_array_equal(a, b)
 
 
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
+def share_of_negatives(mine, chance):
+    """How likely each item is to be the negative of somebody who has `mine`, when k is the item with `chance` of k."""
+    free = np.setdiff1d(np.arange(chance.size), mine)
+    share = np.zeros(chance.size)
+    share[free] = chance[mine].sum() / free.size + (chance[free].sum() - chance[free]) / (free.size - 1)
+    return share
+
+
+def test_negatives_of_other_rows_are_the_owners_and_uniform():
+    """What is drawn depends on the user whom the triple belongs to, not on who stands in, and never is the item."""
+    rows = rows_of([6, 90, 40], items=100)  # a row to look through, and one to cut in two first
+    entries = entries_of(*rows)
+    everyone, everything = sse.law(1.0, np.arange(3)), sse.law(1.0, np.arange(100))
+    counts = np.zeros((3, 100))
+    for deal in range(700):
+        rng = np.random.default_rng(deal)
+        steps = sse.split(rng, entries, 1, everyone, everything)
+        assert not steps.value[: entries.user.size].any()
+        owner, item = -1 - steps.value[entries.user.size :], steps.item[entries.user.size :]
+        parts = sgd.draw(rng, 3, 100, 4)
+        draw_negatives(deal, parts, rows, steps)
+        drawn = -1 - steps.value[entries.user.size :]
+        np.testing.assert_array_equal(parts.stripe[drawn], parts.stripe[item])
+        found = drawn != item
+        assert found[owner != 1].all()  # of ten free items, a stripe may have none but the item itself
+        np.add.at(counts, (owner[found], drawn[found]), 1)
+    for owner in range(3):
+        mine = rows[1][rows[0][owner] : rows[0][owner + 1]]
+        assert counts[owner][mine].sum() == 0
+        if owner != 1:
+            expected = 700 * mine.size * share_of_negatives(mine, np.full(100, 0.01))
+            assert expected.sum() == pytest.approx(counts[owner].sum())
+            # Draws of a deal share their stripes, so they vary by more than their number says.
+            assert (np.abs(counts[owner] - expected) < 8 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_replaced_items_win_as_often_as_the_law_says(monkeypatch):
+    """As above, by biases: winners are the items of the rows, and with probability p any item that somebody has."""
+    monkeypatch.setattr(sgd, "sides", lambda *sizes: 2)
+    rows, p, tiny, epochs = rows_of([4, 4, 5], items=80), 0.4, 2.0**-24, 600
+    total = np.zeros(80)
+    for deal in range(epochs):
+        learned = [np.zeros((3, D), np.float32), np.zeros((80, D), np.float32), np.zeros(80, np.float32)]
+        _, (_, _, bias) = one_epoch(rows, learned, 2, 0.0, tiny, 0.0, deal, p_item=p)
+        total += bias / (tiny / 2)
+    pool = np.unique(rows[1])
+    wins, losses = np.zeros((2, 80))
+    for r in range(3):
+        mine = rows[1][rows[0][r] : rows[0][r + 1]]
+        chance = np.zeros(80)
+        chance[pool] = p / pool.size
+        chance[mine] += (1 - p) / mine.size
+        wins += 2 * epochs * mine.size * chance
+        losses += 2 * epochs * mine.size * share_of_negatives(mine, chance)
+    assert abs(total.sum()) < 1e-3 * wins.sum()
+    assert (np.abs(total - (wins - losses)) < 6 * np.sqrt(wins + losses)).all()
+
+
+def test_only_rows_that_stand_in_and_negatives_move():
+    rows, learned = rows_of([3] + [1] * 29), vectors()
+    blocks, after = one_epoch(rows, learned, 2, p_user=1.0, p_item=1.0)
+    steps = blocks.value < 0
+    assert steps.sum() == 2 * rows[1].size
+    users, items = set(blocks.user[steps].tolist()), set(blocks.item[steps].tolist())
+    touched = items | set((-1 - blocks.value[steps]).tolist())
+    assert set(np.flatnonzero((after[0] != learned[0]).any(axis=1))) == users
+    assert set(np.flatnonzero((after[1] != learned[1]).any(axis=1))) == touched
+    assert len(users) < 30
+    assert len(touched) < ITEMS
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.6])
+def test_dropout_moves_its_share_of_coordinates_and_further(dropout):
+    """One triple, long vectors: each coordinate stays, or moves 1 / keep times as far, by a coin of its own."""
+    rng, wide, keep = np.random.default_rng(0), 300, int(kept(dropout)) / int(FULL)
+    rows = rows_of([1], items=2)
+    i = int(rows[1][0])
+    start = [rng.normal(size=shape).astype(np.float32) * 0.1 for shape in ((1, wide), (2, wide), 2)]
+    _, whole = one_epoch(rows, start, reg=0.3)
+    moves = np.zeros((500, 3, wide), bool)
+    for seed in range(500):
+        _, after = one_epoch(rows, start, reg=0.3, dropout=dropout, seed=seed)
+        np.testing.assert_array_equal(after[2], whole[2])  # biases move as ever
+        for at, side, row in ((0, 0, 0), (1, 1, i), (2, 1, 1 - i)):
+            new, old = after[side][row], start[side][row]
+            moves[seed, at] = moved = new != old
+            further = old + (whole[side][row] - old) / keep
+            np.testing.assert_allclose(new[moved], further[moved], rtol=1e-4, atol=1e-6)
+    noise = np.sqrt(keep * (1 - keep) / 500)
+    assert np.abs(moves.mean(axis=0) - keep).max() < 5 * noise
+    assert abs(moves.mean() - keep) < 5 * noise / np.sqrt(3 * wide)
+    for one, other in ((0, 1), (0, 2), (1, 2)):  # independent of each other
+        both = (moves[:, one] & moves[:, other]).mean()
+        assert abs(both - keep**2) < 5 * np.sqrt(keep**2 / 500 / wide)
+
+
+@pytest.mark.parametrize("options", [{}, {"p_user": 0.2, "p_item": 0.2}, {"p_user": 0.2, "dropout": 0.2}])
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, options):
     monkeypatch.setattr(sgd, "sides", lambda *sizes: 5)
     outcomes = []
     try:
         for count in (1, 2, 3):
             set_threads(count)
-            outcomes.append(one_epoch(random_rows(3), vectors(), 3)[1])
+            outcomes.append(one_epoch(random_rows(3), vectors(), 3, **options)[1])
     finally:
         set_threads(None)
     for other in outcomes[1:]:

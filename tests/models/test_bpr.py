@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,10 @@ def test_blocks_are_as_good_as_none(split, monkeypatch):
     assert abs(blocked - free) < 0.005
 
 
-@pytest.mark.parametrize("options", [{}, {"negatives": 3, "biases": False, "decay": 0.9}])
+OTHER_ROWS = [{"sse_user": 0.2, "sse_item": 0.1, "negatives": 3}, {"dropout": 0.2}, {"sse_item": 0.3, "dropout": 0.1}]
+
+
+@pytest.mark.parametrize("options", [{}, {"negatives": 3, "biases": False, "decay": 0.9}, *OTHER_ROWS])
 def test_same_factors_for_any_number_of_threads(split, options):
     models = []
     for count in (1, 2, 3):
@@ -122,6 +127,57 @@ def test_nothing_known_means_what_is_popular(split):
     assert count[ranking.items[0]].min() > np.median(count)
 
 
+@pytest.mark.parametrize("options", OTHER_ROWS)
+def test_killed_with_sse_and_dropout_it_goes_on_where_it_was(split, options, tmp_path):
+    def die(entry):
+        if entry["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    make = lambda: cr.BPR(dim=4, epochs=4, **options)  # noqa: E731
+    whole = make().fit(split.train)
+    with pytest.raises(KeyboardInterrupt):
+        make().fit(split.train, checkpoint=tmp_path / "part", on_epoch=die)
+    again = make().fit(split.train, checkpoint=tmp_path / "part")
+    for name in ("user_factors_", "item_factors_", "item_bias_"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(again, name))
+    plain = cr.BPR(dim=4, epochs=4, negatives=options.get("negatives", 1)).fit(split.train)
+    assert not np.array_equal(plain.user_factors_, whole.user_factors_)
+
+
+def test_who_takes_no_part_stands_in_for_nobody(split):
+    train = split.train
+    part = train.take((train.user > 0) & (train.item > 0))
+    model = cr.BPR(dim=4, epochs=2, sse_user=0.5, sse_item=0.5).fit(part)
+    assert not model.user_factors_[0].any()
+    # An item that nobody has is only ever a negative.
+    assert model.item_bias_[0] < model.item_bias_[1:].min()
+
+
+def test_all_users_replaced_are_ranked_by_popularity(split):
+    """When any user stands in for any other, what can be learned is what all of them like."""
+    model = cr.BPR(dim=8, epochs=15, sse_user=1.0).fit(split.train)
+    floor = auc(cr.Popularity().fit(split.train), split)
+    assert abs(auc(model, split) - floor) < 0.02
+
+
+def test_neighbours_share_rows_when_the_data_has_a_graph(split):
+    """Users who like the same and are linked: sharing rows with them costs less than sharing with anybody."""
+    taste = np.random.default_rng(1).normal(size=(900, 4))  # what made the data
+    unit = taste / np.linalg.norm(taste, axis=1)[:, None]
+    given = dataclasses.replace(split.train, user_graph=cr.data.from_scipy(unit @ unit.T > 0.9))
+    options = {"dim": 8, "epochs": 15, "sse_user": 0.7}
+    near, anyone = cr.BPR(**options, rho_user=1e6).fit(given), cr.BPR(**options).fit(given)
+    np.testing.assert_array_equal(anyone.user_factors_, cr.BPR(**options).fit(split.train).user_factors_)
+    assert auc(near, split) > auc(anyone, split) + 0.02
+
+
+@pytest.mark.parametrize("side", ["user", "item"])
+def test_neighbours_without_a_graph_are_a_sentence(split, side):
+    with pytest.raises(cr.CorankError, match=f"rho_{side}=5.*no {side} graph") as error:
+        cr.BPR(**{f"sse_{side}": 0.1, f"rho_{side}": 5.0}).fit(split.train)
+    assert "\n" not in str(error.value)
+
+
 def test_a_step_that_is_too_long_is_a_sentence(split):
     with pytest.raises(cr.CorankError, match="lower the step") as error:
         cr.BPR(lr=100.0, reg=1.0, decay=1.0).fit(split.train)
@@ -137,3 +193,14 @@ def test_the_baseline_of_the_dissertation(shared_data):
     assert abs(report["precision@1"] - 0.6995) < 0.01
     assert abs(report["precision@5"] - 0.6561) < 0.015
     assert abs(report["precision@10"] - 0.6249) < 0.015
+
+
+@pytest.mark.slow
+def test_sse_bpr_of_the_dissertation(shared_data):
+    """The same with their replacement probabilities: published .6813 and .6469 for the first five and ten."""
+    split = cr.fixed_per_user(cr.datasets.load("ml-1m", root=shared_data), train=50)
+    settings = {"dim": 100, "lr": 0.1, "decay": 0.9, "reg": 0.01, "negatives": 3, "biases": False, "epochs": 40}
+    model = cr.BPR(**settings, sse_user=0.1, sse_item=0.01).fit(split.train)
+    report = cr.evaluate(model, split, ["precision@5", "precision@10"], bootstrap=0)
+    assert report["precision@5"] >= 0.681
+    assert report["precision@10"] >= 0.647

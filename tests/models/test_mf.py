@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,76 @@ def test_steps_get_shorter_by_decay():
     one, many = cr.MF(dim=3, decay=0.01, epochs=1).fit(data), cr.MF(dim=3, decay=0.01, epochs=4).fit(data)
     np.testing.assert_allclose(many.item_bias_, one.item_bias_, atol=0.02)
     assert np.abs(cr.MF(dim=3, decay=1.0, epochs=4).fit(data).item_bias_ - one.item_bias_).max() > 0.05
+
+
+OTHER_ROWS = [{"sse_user": 0.2, "sse_item": 0.1}, {"dropout": 0.2}, {"sse_item": 0.3, "dropout": 0.1}]
+
+
+@pytest.mark.parametrize("options", OTHER_ROWS)
+def test_same_factors_for_any_number_of_threads_with_sse_and_dropout(many, options):
+    models = []
+    for count in (1, 2, 3):
+        cr.set_threads(count)
+        models.append(cr.MF(dim=8, epochs=2, **options).fit(many))
+    plain = cr.MF(dim=8, epochs=2).fit(many)
+    for other in models:
+        np.testing.assert_array_equal(models[0].user_factors_, other.user_factors_)
+        np.testing.assert_array_equal(models[0].item_factors_, other.item_factors_)
+        assert not np.array_equal(plain.user_factors_, other.user_factors_)
+
+
+@pytest.mark.parametrize("options", OTHER_ROWS)
+def test_killed_with_sse_and_dropout_it_goes_on_where_it_was(options, tmp_path):
+    def die(entry):
+        if entry["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    data = random_data(3)
+    whole = cr.MF(dim=4, epochs=5, **options).fit(data)
+    with pytest.raises(KeyboardInterrupt):
+        cr.MF(dim=4, epochs=5, **options).fit(data, checkpoint=tmp_path / "part", on_epoch=die)
+    again = cr.MF(dim=4, epochs=5, **options).fit(data, checkpoint=tmp_path / "part")
+    np.testing.assert_array_equal(whole.user_factors_, again.user_factors_)
+    np.testing.assert_array_equal(whole.item_factors_, again.item_factors_)
+
+
+def test_who_takes_no_part_stands_in_for_nobody():
+    data = random_data(7)
+    part = data.take((data.user > 0) & (data.item > 0))
+    model = cr.MF(dim=3, sse_user=0.5, sse_item=0.5).fit(part)
+    assert not model.user_factors_[0].any()
+    assert not model.item_factors_[0].any()
+    assert model.item_bias_[0] == model.user_bias_[0] == 0
+
+
+def test_all_rows_replaced_are_all_alike(many):
+    """When anybody stands in for anybody, nobody has a taste: what is left of a user is the same for all."""
+    own, none = cr.MF(dim=4, epochs=20).fit(many), cr.MF(dim=4, epochs=20, sse_user=1.0).fit(many)
+    spread = [m._score(np.arange(400, dtype=np.int32)).std(axis=0).mean() for m in (own, none)]
+    assert spread[1] < 0.2 * spread[0]
+
+
+def test_neighbours_share_rows_when_the_data_has_a_graph(many):
+    """With a graph of two camps and a large rho, users come to resemble their own camp."""
+    camp = np.arange(400) % 2
+    links = cr.data.from_scipy(camp[:, None] == camp)
+    given = dataclasses.replace(many, user_graph=links)
+    options = {"dim": 4, "epochs": 15, "sse_user": 0.5}
+    near = cr.MF(**options, rho_user=1e6).fit(given)
+    anyone = cr.MF(**options).fit(given)
+    np.testing.assert_array_equal(anyone.user_factors_, cr.MF(**options).fit(many).user_factors_)
+    gaps = []
+    for model in (near, anyone):
+        scores = model._score(np.arange(400, dtype=np.int32))
+        gaps.append(np.abs(scores[camp == 0].mean(axis=0) - scores[camp == 1].mean(axis=0)).mean())
+    assert gaps[0] > 1.5 * gaps[1]
+
+
+@pytest.mark.parametrize("side", ["user", "item"])
+def test_neighbours_without_a_graph_are_a_sentence(side):
+    with pytest.raises(cr.CorankError, match=f"rho_{side}=5.*no {side} graph") as error:
+        cr.MF(**{f"sse_{side}": 0.1, f"rho_{side}": 5.0}).fit(random_data())
+    assert "\n" not in str(error.value)
 
 
 def test_a_step_that_is_too_long_is_a_sentence():

@@ -188,8 +188,11 @@ def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None
 
 
 def _task_flag(parser: argparse.ArgumentParser) -> None:
-    text = "implicit: who takes what next? (default) explicit: in which order does a user rate?"
-    parser.add_argument("--task", choices=("implicit", "explicit"), help=text)
+    text = (
+        "implicit: who takes what next? (default) explicit: in which order does a user rate? "
+        "sequential: as implicit, with the models that read a history in its order"
+    )
+    parser.add_argument("--task", choices=("implicit", "explicit", "sequential"), help=text)
 
 
 def _list_flags(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,14 @@ not: in training, over those of the item's stripe, which is dealt anew each epoc
 they are uniform over all items. A block holds all entries of its users and items, so one bit a pair says what is taken.
 An epoch costs about 8 d multiply-adds a triple.
 
+Triples whose user or item was replaced (see `sse`) are entries of their own, in the block of the rows that stand in.
+Their negative is one that the user whom the triple belongs to has not, other than the item that stands in (a triple of
+an item and itself says nothing): from the stripe again, so over the deals uniform over all of those.
+
+Dropout: each coordinate of the three vectors moves only with probability keep / FULL, and then 1 / that as far; x is
+that of the whole vectors, and biases always move. keep = None is no dropout, and compiled apart: it
+costs nothing then.
+
 Arrays: indptr int64[rows + 1], index int32[n] (rising and distinct within a row); U float32[users, d], V float32[items,
 d] and bias float32[items] are updated. bias_lr = 0 leaves the biases alone.
 """
@@ -19,8 +27,8 @@ import math
 
 import numpy as np
 
-from .sample import _start
-from .sgd import Blocks, below, shuffle
+from .sample import FULL, LOW, SHIFT, _scatter, _start, _word
+from .sgd import Blocks, Parts, below, shuffle
 from .threads import kernel
 
 TRIES = 64  # draws for a negative; who has nearly every item of a stripe goes without, once in a while
@@ -57,23 +65,98 @@ def _free(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: in
 
 
 @kernel
+def _has(index: np.ndarray, low: int, high: int, j: int) -> bool:
+    """Whether j is in index[low:high]."""
+    while high - low > 64:
+        middle = (low + high) >> 1
+        if index[middle] <= j:
+            low = middle
+        else:
+            high = middle
+    hit = False
+    for p in range(low, high):  # a vector loop: faster than guessing the last six turns
+        hit |= index[p] == j
+    return hit
+
+
+@kernel
+def negatives(
+    start: int,
+    stop: int,
+    seed: int,
+    parts: Parts,
+    indptr: np.ndarray,
+    index: np.ndarray,
+    item: np.ndarray,
+    value: np.ndarray,
+) -> None:
+    """Draw the negatives of the triples start..stop, in which something is replaced; each has its own random stream.
+
+    item int32[m]: the item of the triple; value int32[m]: -1 - the user whom it belongs to becomes -1 - the negative,
+    or -1 - the item where none was found.
+    """
+    state = np.empty(1, np.uint64)
+    members, member_first, stripe = parts.members, parts.member_first, parts.stripe
+    for p in range(start, stop):
+        _start(state, seed, p)
+        i = item[p]
+        first = member_first[stripe[i]]
+        count = member_first[stripe[i] + 1] - first
+        low, high = indptr[-1 - value[p]], indptr[-value[p]]
+        found = i
+        for _ in range(TRIES):
+            j = members[first + below(state, count)]
+            if j != i and not _has(index, low, high, j):
+                found = j
+                break
+        value[p] = -1 - found
+
+
+@kernel
+def _move_some(
+    state: np.ndarray,
+    keep: np.uint32,
+    move: np.float32,
+    hold: np.float32,
+    u: np.ndarray,
+    v: np.ndarray,
+    w: np.ndarray,
+) -> None:
+    """The step of a triple in coordinates drawn one by one; hold = lr * reg."""
+    longer = np.float32(FULL) / np.float32(keep)
+    move, hold = move * longer, hold * longer
+    word, another = _word(state), _word(state)
+    none = np.float32(0)
+    for f in range(u.size):
+        coins, third = _scatter(word, f), _scatter(another, f)
+        a, b, c = u[f], v[f], w[f]
+        u[f] = a + (move * (b - c) - hold * a if (coins & LOW) < keep else none)
+        v[f] = b + (move * a - hold * b if (coins >> SHIFT) < keep else none)
+        w[f] = c - (move * a + hold * c if (third & LOW) < keep else none)
+
+
+@kernel
 def step(
     start: int,
     stop: int,
     turn: int,
     blocks: Blocks,
     seed: int,
-    negatives: int,
     lr: np.float32,
     bias_lr: np.float32,
     reg: np.float32,
+    keep: np.uint32 | None,
     U: np.ndarray,
     V: np.ndarray,
     bias: np.ndarray,
 ) -> None:
-    """One pass over the blocks that are the groups' turn, in random order, `negatives` triples an entry."""
+    """One pass over the blocks that are the groups' turn, in random order.
+
+    blocks.value int32[n]: the number of triples of an entry, or, for a triple with something replaced, -1 - its
+    negative.
+    """
     side = blocks.side
-    keep, keep_bias = np.float32(1) - lr * reg, np.float32(1) - bias_lr * reg
+    shrink, shrink_bias = np.float32(1) - lr * reg, np.float32(1) - bias_lr * reg
     state = np.empty(1, np.uint64)
     taken = np.zeros((U.shape[0] // side + 1, V.shape[0] // side // 8 + 1), np.uint8)
     for group in range(start, stop):
@@ -85,29 +168,38 @@ def step(
         shuffle(state, low, high, blocks.user, blocks.item, blocks.value)
         for p in range(low, high):
             place = blocks.item_place[blocks.item[p]]
-            taken[blocks.user_place[blocks.user[p]], place >> 3] |= np.uint8(1 << (place & 7))
+            if blocks.value[p] >= 0:
+                taken[blocks.user_place[blocks.user[p]], place >> 3] |= np.uint8(1 << (place & 7))
         for p in range(low, high):
             i = blocks.item[p]
             u, v = U[blocks.user[p]], V[i]
             row = taken[blocks.user_place[blocks.user[p]]]
-            for _ in range(negatives):
-                for _ in range(TRIES):
-                    k: int = below(state, members.size)
-                    if (row[k >> 3] >> (k & 7)) & 1 == 0:
-                        break
+            count = blocks.value[p]
+            for _ in range(count if count >= 0 else 1):
+                j = i
+                if count < 0:
+                    j = -1 - count
                 else:
+                    for _ in range(TRIES):
+                        k: int = below(state, members.size)
+                        if (row[k >> 3] >> (k & 7)) & 1 == 0:
+                            j = members[k]
+                            break
+                if j == i:
                     continue
-                j = members[k]
                 w = V[j]
                 e = _pull(_margin(u, v, w) + bias[i] - bias[j])
                 move = lr * e
-                for f in range(u.size):
-                    a, b, c = u[f], v[f], w[f]
-                    u[f] = keep * a + move * (b - c)
-                    v[f] = keep * b + move * a
-                    w[f] = keep * c - move * a
-                bias[i] = keep_bias * bias[i] + bias_lr * e
-                bias[j] = keep_bias * bias[j] - bias_lr * e
+                if keep is not None:
+                    _move_some(state, keep, move, lr * reg, u, v, w)
+                else:
+                    for f in range(u.size):
+                        a, b, c = u[f], v[f], w[f]
+                        u[f] = shrink * a + move * (b - c)
+                        v[f] = shrink * b + move * a
+                        w[f] = shrink * c - move * a
+                bias[i] = shrink_bias * bias[i] + bias_lr * e
+                bias[j] = shrink_bias * bias[j] - bias_lr * e
         for p in range(low, high):
             taken[blocks.user_place[blocks.user[p]], blocks.item_place[blocks.item[p]] >> 3] = 0
 

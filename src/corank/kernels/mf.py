@@ -5,7 +5,11 @@ Objective of a rating y of item i by user u, with the error e = y - mean - b_u -
     e^2 + s_u |x_u|^2 + t_i |v_i|^2 + h_u b_u^2 + g_i c_i^2
 
 and a step moves all of them along half of its gradient (Funk 2006; Koren, Bell and Volinsky 2009). An epoch costs about
-4 d multiply-adds a rating. How blocks are worked on: see `sgd`.
+4 d multiply-adds a rating. How blocks are worked on: see `sgd`; steps with other rows: see `sse`.
+
+Dropout as in the code of Wu et al. (2019): the prediction is that of the whole vectors, but each coordinate of x_u and
+of v_i moves only with probability keep / FULL, and then 1 / that as far, so that on average the step is the same.
+keep = None is no dropout, and compiled apart: it costs nothing then. Biases always move.
 
 Arrays: s, h float32[users], t, g float32[items]: the penalties; X float32[users, d], b float32[users], V float32[items,
 d], c float32[items] are updated. bias_lr = 0 leaves b and c alone.
@@ -15,9 +19,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sample import _start
+from .sample import FULL, LOW, SHIFT, _scatter, _start, _word
 from .sgd import Blocks, shuffle
 from .threads import kernel
+
+
+@kernel
+def _move_some(
+    state: np.ndarray,
+    keep: np.uint32,
+    move: np.float32,
+    hold_x: np.float32,
+    hold_v: np.float32,
+    x: np.ndarray,
+    v: np.ndarray,
+) -> None:
+    """x and v a step along move * (v, x) - (hold_x x, hold_v v), in coordinates drawn one by one."""
+    longer = np.float32(FULL) / np.float32(keep)
+    move, hold_x, hold_v = move * longer, hold_x * longer, hold_v * longer
+    word = _word(state)
+    none = np.float32(0)
+    for f in range(x.size):
+        coins = _scatter(word, f)
+        a, b = x[f], v[f]
+        x[f] = a + (move * b - hold_x * a if (coins & LOW) < keep else none)
+        v[f] = b + (move * a - hold_v * b if (coins >> SHIFT) < keep else none)
 
 
 @kernel
@@ -29,6 +55,7 @@ def step(
     seed: int,
     lr: np.float32,
     bias_lr: np.float32,
+    keep: np.uint32 | None,
     mean: np.float32,
     s: np.ndarray,
     h: np.ndarray,
@@ -56,10 +83,13 @@ def step(
                 dot += x[f] * v[f]
             error = blocks.value[p] - mean - b[u] - c[i] - dot
             move = lr * error
-            keep_x, keep_v = one - lr * s[u], one - lr * t[i]
-            for f in range(d):
-                old = x[f]
-                x[f] = keep_x * old + move * v[f]
-                v[f] = keep_v * v[f] + move * old
+            if keep is None:
+                keep_x, keep_v = one - lr * s[u], one - lr * t[i]
+                for f in range(d):
+                    old = x[f]
+                    x[f] = keep_x * old + move * v[f]
+                    v[f] = keep_v * v[f] + move * old
+            else:
+                _move_some(state, keep, move, lr * s[u], lr * t[i], x, v)
             b[u] += bias_lr * (error - h[u] * b[u])
             c[i] += bias_lr * (error - g[i] * c[i])

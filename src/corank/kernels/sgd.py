@@ -5,7 +5,8 @@ al. 2011). In turn t the block of group a and stripe (a + t) mod B is worked on 
 a user or an item, so the result is that of one thread, whatever the number of threads. B hangs on the data alone, every
 block draws from its own random stream, and each epoch deals anew, so that any two items meet in a stripe equally often.
 
-Shapes: n entries; user, item int32[n], value float32[n]; first int64[B * B + 1] cuts them into blocks, group by group;
+Shapes: n entries; user, item int32[n], value float32[n] (or int32[n], a count); group int32[users] and stripe
+int32[items] say where everybody was dealt; first int64[B * B + 1] cuts them into blocks, group by group;
 user_place int32[users] and item_place int32[items] count within a group or stripe; members int32[items] lists the items
 stripe by stripe, cut by member_first int64[B + 1].
 """
@@ -28,6 +29,18 @@ class Entries(NamedTuple):
     user: np.ndarray
     item: np.ndarray
     value: np.ndarray
+
+
+class Parts(NamedTuple):
+    """Users dealt into groups and items into stripes."""
+
+    side: int
+    group: np.ndarray
+    user_place: np.ndarray
+    stripe: np.ndarray
+    item_place: np.ndarray
+    members: np.ndarray
+    member_first: np.ndarray
 
 
 class Blocks(NamedTuple):
@@ -54,15 +67,25 @@ def sides(entries: int, users: int, items: int) -> int:
     return max(1, min(wanted, users // 8, items // 32))
 
 
-def deal(rng: np.random.Generator, entries: Entries, users: int, items: int) -> Blocks:
-    """A new random deal of users into groups and of items into stripes, and the entries sorted into their blocks."""
-    side = sides(entries.user.size, users, items)
+def draw(rng: np.random.Generator, users: int, items: int, side: int) -> Parts:
+    """A new random deal of users into groups and of items into stripes."""
     group, user_place, _, _ = _parts(rng, users, side)
-    stripe, item_place, members, member_first = _parts(rng, items, side)
+    return Parts(side, group, user_place, *_parts(rng, items, side))
+
+
+def fill(parts: Parts, entries: Entries) -> Blocks:
+    """The entries sorted into their blocks."""
+    side = parts.side
     first = np.zeros(side * side + 1, np.int64)
     user, item, value = (np.empty_like(column) for column in entries)
-    _place(*entries, group, stripe, side, first, user, item, value)
-    return Blocks(side, first, user, item, value, user_place, item_place, members, member_first)
+    _place(*entries, parts.group, parts.stripe, side, first, user, item, value)
+    places = (parts.user_place, parts.item_place, parts.members, parts.member_first)
+    return Blocks(side, first, user, item, value, *places)
+
+
+def deal(rng: np.random.Generator, entries: Entries, users: int, items: int) -> Blocks:
+    """A new random deal, and the entries sorted into its blocks."""
+    return fill(draw(rng, users, items, sides(entries.user.size, users, items)), entries)
 
 
 def sweep(step: Callable[..., Any], blocks: Blocks, *args: Any) -> None:

@@ -4,9 +4,11 @@ Bayesian personalised ranking (Rendle et al. 2009): stochastic gradient descent 
 the user has - score of one that the user has not))) with L2 regularisation; the second item is drawn uniformly from all
 that the user has not. Use it where the order of the whole list counts (AUC) or as the classical baseline for rows
 without ratings; `wmf` and `ease` usually have the better top ten. One epoch costs about 8 * rows * negatives * dim
-multiply-adds. Values are not looked at.
+multiply-adds. Values are not looked at. `sse_user` and `sse_item` replace the user and the taken item of a triple at
+random (stochastic shared embeddings, Wu et al. 2019); the item not taken stays.
 
-`BPR(dim=100, lr=0.1, decay=0.9, reg=0.01, negatives=3, biases=False)` is the setting of the dissertation's tables.
+`BPR(dim=100, lr=0.1, decay=0.9, reg=0.01, negatives=3, biases=False)` is the setting of the dissertation's tables, with
+`sse_user=0.1, sse_item=0.01` that of SSE-BPR.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Dataset
-from ..model import Model
 from ..params import param
+from ._sse import SharedRows
 
 SAMPLE = 65_536  # triples by which the objective is judged: the same ones in each epoch
 PASSES = 30  # over the history of somebody new
 
 
 @dataclass(kw_only=True, eq=False)
-class BPR(Model):
+class BPR(SharedRows):
     """Pairwise ranking of taken above not taken, by stochastic gradient descent."""
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
@@ -38,10 +40,13 @@ class BPR(Model):
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         from ..kernels import bpr as kernels
-        from ..kernels import sgd
+        from ..kernels import sample, sgd, sse
+        from ..kernels.threads import run
 
+        each, laws, keep = int(self.negatives), self._laws(data), sample.kept(self.dropout)
         user = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-        entries = sgd.Entries(user, rows.index, rows.value)
+        entries = sgd.Entries(user, rows.index, np.full(user.size, each, np.int32))
+        side = sgd.sides(user.size, rows.rows, rows.columns)
         self.user_factors_ = self._start(rng, rows.rows)
         self.user_factors_[np.diff(rows.indptr) == 0] = 0  # who says nothing is shown what is popular
         self.item_factors_ = self._start(rng, rows.columns)
@@ -49,9 +54,13 @@ class BPR(Model):
         learned = (self.user_factors_, self.item_factors_, self.item_bias_)
         for epoch in self._epochs(rng):
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
-            blocks = sgd.deal(rng, entries, rows.rows, rows.columns)
-            rates = (lr, lr if self.biases else np.float32(0), np.float32(self.reg))
-            sgd.sweep(kernels.step, blocks, int(rng.integers(2**62)), int(self.negatives), *rates, *learned)
+            parts = sgd.draw(rng, rows.rows, rows.columns, side)
+            steps = sse.split(rng, entries, each, *laws)
+            if steps is not entries:
+                others = (steps.item[user.size :], steps.value[user.size :])
+                run(kernels.negatives, others[0].size, int(rng.integers(2**62)), parts, *rows[:2], *others)
+            rates = (lr, lr if self.biases else np.float32(0), np.float32(self.reg), keep)
+            sgd.sweep(kernels.step, sgd.fill(parts, steps), int(rng.integers(2**62)), *rates, *learned)
             self._report(epoch, objective=self._objective(rows))
 
     def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:

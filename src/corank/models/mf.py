@@ -3,7 +3,8 @@
 The model and the objective of `als`, learned one rating at a time (Funk 2006; Koren, Bell and Volinsky 2009): squared
 error, `reg` on both vectors for each rating, `reg_bias` on the biases. Steps stop before everything fits, which often
 predicts better than the minimum that `als` finds; `als` in turn needs no step length. One epoch costs about 4 * ratings
-* dim multiply-adds. Predictions are not clipped to the range of the ratings.
+* dim multiply-adds. Predictions are not clipped to the range of the ratings. `sse_user` and `sse_item` replace the user
+and the item of a rating at random (stochastic shared embeddings, Wu et al. 2019).
 
 `MF(biases=False, dim=100, reg=0.1, lr=0.01, decay=1.0, epochs=50)` is the dissertation's comparator but for its start:
 here vectors start small, and those of items without ratings stay 0, so that nothing is recommended at random.
@@ -17,11 +18,12 @@ import numpy as np
 
 from ..data import CSR, Array, Dataset
 from ..params import param
+from ._sse import SharedRows
 from .als import ALS
 
 
 @dataclass(kw_only=True, eq=False)
-class MF(ALS):
+class MF(SharedRows, ALS):
     """Matrix factorisation of ratings by stochastic gradient descent; somebody new is solved for exactly, as in ALS."""
 
     reg: float = param(0.07, "regularisation of the embeddings", low=1e-6, search=(0.01, 0.3), log=True)
@@ -30,7 +32,7 @@ class MF(ALS):
     epochs: int = param(40, "passes over the ratings", low=1, search=(10, 80))
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        from ..kernels import csr, mf, sgd
+        from ..kernels import csr, mf, sample, sgd, sse
 
         # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
         by_item, by_user = csr.count(data.item, len(data.items)), csr.count(data.user, len(data.users))
@@ -40,6 +42,7 @@ class MF(ALS):
         items = CSR(by_item, data.user[order], data.value[order], len(data.users))
         owner = np.repeat(np.arange(users.rows, dtype=np.int32), np.diff(by_user))
         entries = sgd.Entries(owner, index, value)
+        laws, keep = self._laws(data), sample.kept(self.dropout)
         self._centre(data)
         scale = np.float32(0.1 / np.sqrt(self.dim))
         self.user_factors_ = rng.standard_normal((users.rows, self.dim), np.float32) * scale
@@ -51,8 +54,8 @@ class MF(ALS):
         learned = (self.user_factors_, self.user_bias_, self.item_factors_, self.item_bias_)
         for epoch in self._epochs(rng):
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
-            rates = (lr, lr if self.biases else np.float32(0), np.float32(self.mean_))
-            blocks = sgd.deal(rng, entries, users.rows, items.rows)
+            rates = (lr, lr if self.biases else np.float32(0), keep, np.float32(self.mean_))
+            blocks = sgd.deal(rng, sse.replace(rng, entries, *laws), users.rows, items.rows)
             sgd.sweep(mf.step, blocks, int(rng.integers(2**62)), *rates, *penalties, *learned)
             self._report(epoch, objective=self._objective(users, items))
 

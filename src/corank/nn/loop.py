@@ -1,0 +1,140 @@
+"""One training loop for torch models: parts of a batch side by side, one fused Adam step on one flat vector.
+
+Reproducible to the bit whatever the number of threads: a batch is dealt to a fixed number of parts, each is worked on
+by one thread alone, with a gradient of its own, and the gradients are added in order. That also beats torch's threads
+within an operation, which wait for each other after each of hundreds of small ones.
+
+All state is numpy arrays that are changed in place (weights and two moments), so that a checkpoint can put them back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .attention import Layout
+from .tables import add_gradient, with_sink
+
+Floats = NDArray[np.float32]
+Part = Callable[[dict[str, Tensor]], Tensor]  # weights -> its share of the loss
+
+
+class Trainer:
+    """Adam (or, with weight decay, AdamW) on the parameters of a `Layout` that live in `weights`.
+
+    first, second : its moments, arrays like weights, zero before the first step.
+    tables : the first parameters, whose rows are looked up (`tables.rows`).
+    l2 : times the tables is added to their gradient, as if l2 / 2 |.|^2 were in the loss.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        weights: Floats,
+        first: Floats,
+        second: Floats,
+        *,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        l2: float = 0.0,
+        tables: Sequence[str] = (),
+        threads: int = 1,
+    ) -> None:
+        self.layout, self.threads, self.l2 = layout, threads, l2
+        self.flat = torch.from_numpy(weights)
+        self.total = torch.from_numpy(layout.empty())
+        self.tables = {name: view for name, view in layout.views(self.total).items() if name in tables}
+        self.rest = max([layout.end(name) for name in tables], default=0)  # where parameters that are no tables begin
+        self.grads: list[Tensor] = []
+        self.leaves: list[dict[str, Tensor]] = []
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.moments = torch.from_numpy(first), torch.from_numpy(second)
+        self.optimizer = self._optimizer(weight_decay)
+
+    def _optimizer(self, weight_decay: float) -> torch.optim.Optimizer:
+        groups: list[dict[str, Any]] = []
+        self.slices: list[tuple[Tensor, slice]] = []
+        # Vectors (biases, gains) come last in a layout, and weights that only shift are not to be pulled to zero.
+        vectors = [self.layout.start[name] for name, shape in self.layout.shapes.items() if len(shape) == 1]
+        cut = min(vectors, default=self.layout.size) if weight_decay else self.layout.size
+        for start, stop, decay in ((0, cut, weight_decay), (cut, self.layout.size, 0.0)):
+            if stop > start:
+                part = self.flat[start:stop]
+                groups.append({"params": [part], "weight_decay": decay})
+                self.slices.append((part, slice(start, stop)))
+        kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
+        made: torch.optim.Optimizer = kind(groups, fused=True, **self.options)  # type: ignore[arg-type]
+        for part, at in self.slices:
+            first, second = (moment[at] for moment in self.moments)
+            made.state[part] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
+        return made
+
+    def _copy(self, number: int) -> dict[str, Tensor]:
+        """The parameters as leaves with gradients of their own, for one part of a batch."""
+        while len(self.leaves) <= number:
+            grad = self.total if number == 0 else torch.from_numpy(self.layout.empty())
+            leaves = self.layout.views(self.flat)
+            for name, view in self.layout.views(grad).items():
+                if name in self.tables:
+                    leaves[name] = with_sink(leaves[name])
+                else:
+                    leaves[name] = leaves[name].detach().requires_grad_()
+                    leaves[name].grad = view
+            self.grads.append(grad[self.rest :])
+            self.leaves.append(leaves)
+        return self.leaves[number]
+
+    def step(self, number: int, parts: Sequence[Part], pool: ThreadPoolExecutor | None) -> float:
+        """One step, the `number`-th of all from 1, on the sum of the parts; returns their loss."""
+        for at in range(len(parts)):
+            self._copy(at)
+
+        def work(at: int) -> float:
+            self.grads[at].zero_()
+            loss = parts[at](self.leaves[at])
+            loss.backward()  # type: ignore[no-untyped-call]
+            return float(loss.detach())
+
+        every = range(len(parts))
+        losses = list(pool.map(work, every)) if pool is not None and len(parts) > 1 else [work(at) for at in every]
+        for more in self.grads[1 : len(parts)]:
+            self.grads[0].add_(more)
+        for name, out in self.tables.items():
+            add_gradient(out, [leaves[name] for leaves in self.leaves[: len(parts)]])
+            if self.l2:
+                out.add_(self.leaves[0][name].detach(), alpha=self.l2)
+        for part, where in self.slices:
+            part.grad = self.total[where]
+            self.optimizer.state[part]["step"].fill_(number - 1)
+        self.optimizer.step()
+        return float(sum(losses))
+
+    @contextlib.contextmanager
+    def workers(self) -> Iterator[ThreadPoolExecutor | None]:
+        """Threads for the parts of batches, each of which keeps torch to itself."""
+        with one_thread():
+            if self.threads <= 1:
+                yield None
+                return
+            with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                yield pool
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch works in the calling thread alone: the parallel work is ours."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,133 @@
+"""Losses of sequence models: how a hidden state should score the item that came next against items that did not.
+
+Functions of logits take `positive` float[n], the score of the true next item, and `negative` float[n, k], scores of
+drawn items; a negative of -inf counts as not drawn (it was the positive by accident). They return the mean over n.
+`softmax` takes hidden states and the table of all items instead, and never holds n x items.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+ROWS = 256  # hidden states whose scores of all items are in memory at a time: they should stay in the cache
+SAFE = 60.0  # exp of this, times any catalogue, is far from the end of float32
+
+
+def bce(positive: Tensor, negative: Tensor) -> Tensor:
+    """-log s(positive) - sum_k log(1 - s(negative)): binary cross-entropy (Kang and McAuley 2018, with k = 1)."""
+    return (F.softplus(-positive) + F.softplus(negative).sum(1)).mean()
+
+
+def gbce(positive: Tensor, negative: Tensor, *, items: int, t: float) -> Tensor:
+    """Generalised binary cross-entropy (Petrov and Macdonald 2023): s(positive) is raised to the power beta.
+
+    With k of `items` - 1 negatives drawn, a = k / (items - 1), beta = a (t (1 - 1/a) + 1/a): t = 0 is `bce`, t = 1
+    makes up for all of the overconfidence that drawing so few causes.
+    """
+    beta = gbce_beta(negative.shape[1], items, t)
+    total = beta * F.softplus(-positive) + F.softplus(negative).sum(1)
+    return total.mean() / (negative.shape[1] + 1)
+
+
+def gbce_beta(drawn: int, items: int, t: float) -> float:
+    """The power of gBCE; at least 0, where more are drawn than there are."""
+    rate = min(1.0, drawn / max(1, items - 1))
+    return rate * (t * (1 - 1 / rate) + 1 / rate)
+
+
+def sampled_softmax(positive: Tensor, negative: Tensor, *, log_weight: float = 0.0) -> Tensor:
+    """Cross-entropy of the positive among itself and the drawn items.
+
+    log_weight : added to each negative; log((items - 1) / k) lets k uniform draws stand for all others (log-q
+    correction), 0 leaves them as they are.
+    """
+    logits = torch.cat([positive[:, None], negative + log_weight], 1)
+    return (torch.logsumexp(logits, 1) - positive).mean()
+
+
+def bpr(positive: Tensor, negative: Tensor) -> Tensor:
+    """Mean over k of -log s(positive - negative) (Rendle et al. 2009; as a session loss: Hidasi et al. 2016)."""
+    return _mean(F.softplus(negative - positive[:, None]), negative > -math.inf)
+
+
+def bpr_max(positive: Tensor, negative: Tensor, *, reg: float = 1.0) -> Tensor:
+    """-log sum_k w_k s(positive - negative_k) + reg sum_k w_k negative_k^2, w = softmax of the negatives.
+
+    Hidasi and Karatzoglou 2018. Negatives that score high already count most, so that many draws do not drown them.
+    """
+    there = negative > -math.inf
+    negative = torch.where(there, negative, torch.full_like(negative, -1e4))
+    log_w = F.log_softmax(negative, 1)
+    gap = torch.logsumexp(log_w + F.logsigmoid(positive[:, None] - negative), 1)
+    size = (log_w.exp() * torch.where(there, negative, torch.zeros_like(negative)).square()).sum(1)
+    return (reg * size - gap).mean()
+
+
+def top1(positive: Tensor, negative: Tensor) -> Tensor:
+    """Mean over k of s(negative - positive) + s(negative^2) (Hidasi et al. 2016)."""
+    there = negative > -math.inf
+    negative = torch.where(there, negative, torch.zeros_like(negative))
+    return _mean(torch.sigmoid(negative - positive[:, None]) + torch.sigmoid(negative.square()), there)
+
+
+def _mean(value: Tensor, there: Tensor) -> Tensor:
+    """Mean over the negatives that are there, then over the rows."""
+    return ((value * there).sum(1) / there.sum(1).clamp(min=1)).mean()
+
+
+def softmax(hidden: Tensor, table: Tensor, target: Tensor, rows: int = ROWS) -> Tensor:
+    """Cross-entropy of the target among all items, mean over n.
+
+    hidden float32[n, d], table float32[items, d], target int64[n]. The gradient is found on the way, `rows` hidden
+    states at a time, so that memory is rows x items whatever n: three matrix products and one pass of exp.
+    """
+    if hidden.shape[0] != target.shape[0] or hidden.shape[1] != table.shape[1]:
+        raise ValueError(
+            f"softmax takes hidden [n, d], table [items, d] and target [n], not {tuple(hidden.shape)}, "
+            f"{tuple(table.shape)} and {tuple(target.shape)}"
+        )
+    loss: Tensor = _Softmax.apply(hidden, table, target, rows)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, table: Tensor, target: Tensor, rows: int) -> Tensor:
+        n, d = hidden.shape
+        items = table.shape[0]
+        own = table.index_select(0, target)
+        loss = -(hidden * own).sum(1, dtype=torch.float64).sum()
+        d_hidden = torch.empty_like(hidden)
+        d_table = table.new_zeros((d, items))  # transposed: both products then run along rows
+        buffer = table.new_empty((min(rows, n), items))
+        # |h . v| <= |h| |v|: mostly so small that exp needs no shift, which saves a pass over the scores.
+        norms = torch.linalg.vector_norm(hidden, dim=1)
+        wide = float(torch.linalg.vector_norm(table, dim=1).max())
+        for start in range(0, n, rows):
+            part = hidden[start : start + rows]
+            scores = torch.mm(part, table.t(), out=buffer[: part.shape[0]])
+            shift = None
+            if not float(norms[start : start + rows].max()) * wide < SAFE:
+                shift = scores.amax(1, keepdim=True)
+                scores.sub_(shift)
+                loss += shift.sum(dtype=torch.float64)
+            total = scores.exp_().sum(1, keepdim=True)
+            loss += total.log().sum(dtype=torch.float64)
+            d_hidden[start : start + rows] = torch.mm(scores, table).div_(total)
+            d_table.addmm_((part / total).t(), scores)
+        d_hidden.sub_(own).div_(n)
+        d_table = d_table.t().contiguous().index_add_(0, target, -hidden).div_(n)
+        ctx.save_for_backward(d_hidden, d_table)
+        return (loss / n).to(hidden.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        d_hidden, d_table = ctx.saved_tensors
+        if float(grads[0]) != 1.0:
+            d_hidden, d_table = d_hidden * grads[0], d_table * grads[0]
+        return d_hidden, d_table, None, None

@@ -1,0 +1,288 @@
+"""SASRec beyond the contract: the published network by a plain twin, packing, causality, resuming, its losses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import corank as cr
+from corank.models.sasrec import LOSSES, SASRec
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Cycles of items with a little chance: who has i goes to i + 1 nine times of ten."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for user in range(60):
+        item = int(rng.integers(20))
+        for time in range(int(rng.integers(1, 25))):
+            rows.append((user, item, time))
+            item = (item + 1) % 20 if rng.random() < 0.9 else int(rng.integers(20))
+    user, item, time = np.array(rows).T
+    return cr.from_arrays(user=user, item=item, time=time, duplicates="keep")
+
+
+SMALL = {"dim": 8, "max_len": 12, "epochs": 3, "batch_size": 16}
+
+
+@pytest.fixture(scope="module", params=["pre", "published"])
+def model(request, data):
+    return SASRec(**SMALL, norm=request.param, heads=2, dropout=0.1).fit(data)
+
+
+def history(seed, length, items=20):
+    return np.random.default_rng(seed).integers(0, items, length)
+
+
+def hidden(model, *histories):
+    """Hidden states of all tokens of each history, from one packed batch."""
+    from corank.nn.batches import pack
+
+    length = np.array([len(one) for one in histories])
+    begin = np.cumsum(length) - length
+    packed = pack(begin, length, slack=6)
+    net, w = model._views()
+    position = model.max_len - length[packed.row] + packed.step
+    item = torch.from_numpy(np.concatenate(histories)[packed.at])
+    with torch.no_grad():
+        out = net.encode(w, item, torch.from_numpy(position), None, packed, None).numpy()
+    return [out[packed.last[r] - length[r] + 1 : packed.last[r] + 1] for r in range(length.size)]
+
+
+def twin(model, items):
+    """The network as published, left-padded, with ordinary torch: hidden states of the real tokens."""
+    net, w = model._views()
+    L, d, heads = model.max_len, net.width, model.heads
+    pad = L - len(items)
+    x = torch.zeros(L, d)
+    x[pad:] = w["item"][torch.from_numpy(np.asarray(items))] * math.sqrt(d) + w["position"][pad:]
+    real = (torch.arange(L) >= pad).float()[:, None]
+    eps = 1e-8 if model.norm == "published" else 1e-5
+
+    def norm(y, name):
+        return F.layer_norm(y, (d,), w[f"{name}.gain"], w[f"{name}.bias"], eps)
+
+    for b in range(model.blocks):
+        q = norm(x, f"{b}.first")
+        source = x if model.norm == "published" else q
+        matrices, biases = w[f"{b}.qkv"].chunk(3), w[f"{b}.qkv.bias"].chunk(3)
+        Q, K, V = (y @ m.t() + a for y, m, a in zip((q, source, source), matrices, biases, strict=True))
+        out = torch.zeros(L, d)
+        for h in range(heads):
+            part = slice(h * d // heads, (h + 1) * d // heads)
+            scores = Q[:, part] @ K[:, part].t() / math.sqrt(d // heads)
+            scores = scores.masked_fill(real[:, 0][None, :] == 0, -(2.0**32))
+            scores = scores.masked_fill(torch.ones(L, L).triu(1) > 0, -(2.0**32))
+            out[:, part] = torch.softmax(scores, -1) @ V[:, part]
+        if model.norm == "published":
+            x = q + out
+            z = norm(x, f"{b}.second")
+            kept = z
+        else:
+            x = x + out @ w[f"{b}.join"].t() + w[f"{b}.join.bias"]
+            z = norm(x, f"{b}.second")
+            kept = x
+        y = torch.relu(z @ w[f"{b}.in"].t() + w[f"{b}.in.bias"])
+        x = (kept + y @ w[f"{b}.out"].t() + w[f"{b}.out.bias"]) * real
+    return norm(x, "norm")[pad:].numpy()
+
+
+def test_packed_equals_alone_equals_padded(model):
+    histories = [history(seed, length) for seed, length in enumerate((12, 1, 5, 11, 3, 7, 7))]
+    together = hidden(model, *histories)
+    for one, found in zip(histories, together, strict=True):
+        np.testing.assert_allclose(found, hidden(model, one)[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found, twin(model, one), rtol=1e-4, atol=1e-5)
+
+
+def test_scores_are_those_of_the_last_state(model):
+    histories = [history(seed, length) for seed, length in enumerate((12, 1, 5, 30))]
+    rows = cr.CSR(np.r_[0, np.cumsum([12, 1, 5, 30])], np.concatenate(histories).astype(np.int32), np.ones(48), 20)
+    scores = model._score_histories(rows)
+    for one, found in zip(histories, scores, strict=True):
+        state = twin(model, one[-model.max_len :])[-1]
+        np.testing.assert_allclose(found, model.item_factors_ @ state, rtol=1e-4, atol=1e-4)
+
+
+def test_the_future_does_not_leak(model):
+    one = history(3, 10)
+    before = hidden(model, one, history(4, 8))[0]
+    for t in (1, 5, 9):
+        other = one.copy()
+        other[t] = (other[t] + 1) % 20
+        after = hidden(model, other, history(4, 8))[0]
+        np.testing.assert_array_equal(after[:t], before[:t])
+        assert (np.abs(after[t:] - before[t:]).max(axis=1) > 1e-6).all()
+
+
+def test_known_users_are_scored_from_their_newest_items(data, model):
+    known = model._score(np.arange(len(data.users), dtype=np.int32))
+    np.testing.assert_allclose(known, model._score_histories(data.sequences()), rtol=1e-4, atol=1e-5)
+
+
+def test_order_matters(model):
+    one, other = (model.recommend(histories=[h], k=3, exclude_seen=False) for h in ([1, 2, 3, 9], [9, 3, 2, 1]))
+    assert np.abs(one.scores - other.scores).max() > 1e-4
+
+
+def test_no_times_means_the_order_of_rows(data):
+    order = np.argsort(data.time, kind="stable")
+    bare = dataclasses.replace(data.take(order), time=None)
+    np.testing.assert_array_equal(SASRec(**SMALL).fit(data).weights_, SASRec(**SMALL).fit(bare).weights_)
+
+
+def test_learns_what_comes_next(data):
+    model = SASRec(dim=16, max_len=12, epochs=60, batch_size=16, dropout=0.1).fit(data)
+    ranking = model.recommend(histories=[[3, 4, 5], [11, 12, 13, 14], [19]], k=1)
+    assert ranking.items[:, 0].tolist() == [6, 15, 0]
+
+
+@pytest.mark.parametrize(("loss", "norm"), [("softmax", "pre"), *((loss, "published") for loss in LOSSES)])
+def test_overfits_eight_sequences(loss, norm):
+    """Random sequences: nothing to learn but themselves. At every place the next item beats all that are not in it.
+
+    (Those that are in it are no negatives of bce.)
+    """
+    rng = np.random.default_rng(5)
+    sequences = [rng.permutation(40)[:9] for _ in range(8)]
+    data = cr.from_arrays(user=np.repeat(np.arange(8), 9), item=np.concatenate(sequences), time=np.tile(range(9), 8))
+    options = {"dim": 32, "max_len": 10, "dropout": 0.0, "lr": 0.003, "epochs": 250, "batch_size": 8, "negatives": 32}
+    model = SASRec(**options, loss=loss, norm=norm).fit(data)
+    codes = [data.items.codes(one) for one in sequences]
+    right = []
+    for own, state in zip(codes, hidden(model, *[own[:8] for own in codes]), strict=True):
+        scores = state @ model.item_factors_.T
+        others = np.setdiff1d(np.arange(len(data.items)), own)
+        right += (scores[range(1, 8), own[2:]] > scores[1:, others].max(axis=1)).tolist()
+    assert np.mean(right) > 0.95
+
+
+def test_loss_is_that_of_the_formula(data):
+    """One batch, no dropout: the first loss that is reported, by hand from the weights before the step."""
+    options = {**SMALL, "dropout": 0.0, "batch_size": 1000, "epochs": 1}
+    model = SASRec(**options, lr=1e-9).fit(data)
+    total, count = 0.0, 0
+    rows = data.sequences()
+    for user in range(rows.rows):
+        items = rows.index[rows.indptr[user] : rows.indptr[user + 1]][-model.max_len - 1 :]
+        if items.size < 2:
+            continue
+        logits = torch.from_numpy(twin(model, items[:-1]) @ model.item_factors_.T)
+        total += float(F.cross_entropy(logits, torch.from_numpy(items[1:].astype(np.int64)), reduction="sum"))
+        count += items.size - 1
+    assert model.history_[0]["loss"] == pytest.approx(total / count, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"norm": "published", "loss": "bce", "negatives": 2}, {"sse_item": 0.1, "sse_target": 0.1, "window": 0.5}],
+    ids=["default", "published", "sse"],
+)
+def test_resumed_training_ends_with_the_same_bits(data, tmp_path, options):
+    make = lambda: SASRec(**{**SMALL, "epochs": 5}, **options)  # noqa: E731
+    whole = make().fit(data)
+    file = tmp_path / "part"
+
+    def die(entry):
+        if entry["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make().fit(data, checkpoint=file, on_epoch=die)
+    again = make().fit(data, checkpoint=file)
+    np.testing.assert_array_equal(again.weights_, whole.weights_)
+    assert [h["loss"] for h in again.history_] == [h["loss"] for h in whole.history_]
+
+
+def test_any_number_of_threads_where_batches_are_dealt_out(data, monkeypatch):
+    from corank.models import _sequence
+
+    monkeypatch.setattr(_sequence, "WORTH", 0)
+    found = []
+    for count in (1, 2, 3):
+        cr.set_threads(count)
+        found.append(SASRec(**SMALL).fit(data).weights_)
+    cr.set_threads(None)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_no_replacement_is_no_change(data):
+    plain = SASRec(**SMALL).fit(data)
+    zero = SASRec(**SMALL, sse_item=0.0, sse_target=0.0, window=0.0).fit(data)
+    np.testing.assert_array_equal(plain.weights_, zero.weights_)
+    for name in ("sse_item", "sse_target", "window"):
+        assert not np.array_equal(plain.weights_, SASRec(**SMALL, **{name: 0.5}).fit(data).weights_), name
+    coupled = SASRec(**SMALL, sse_coupled=True).fit(data)
+    np.testing.assert_array_equal(plain.weights_, coupled.weights_)
+
+
+def test_patience_keeps_the_best_epoch(data):
+    split = cr.leave_last_out(data)
+    options = {**SMALL, "epochs": 40, "lr": 0.02}
+    model = SASRec(**options, patience=3).fit(split.train, valid=split.valid)
+    values = [h["ndcg@10"] for h in model.history_]
+    best = int(np.argmax(values)) + 1
+    assert len(values) == min(40, best + 3)
+    short = SASRec(**{**options, "epochs": best}).fit(split.train)
+    np.testing.assert_array_equal(model.weights_, short.weights_)
+
+
+def test_attention_can_be_read(model):
+    found = model.attention(history=[4, 5, 6, 7])
+    assert found["items"] == [4, 5, 6, 7]
+    assert found["weights"].shape == (2, 2, 4, 4)
+    np.testing.assert_allclose(found["weights"].sum(-1), 1, rtol=1e-5)
+    assert not np.triu(found["weights"], 1).any()
+    of_user = model.attention(5)
+    assert len(of_user["items"]) == min(model.max_len, model.user_length_[model.users_.codes([5])[0]])
+    assert model.attention(history=[])["weights"].shape == (2, 2, 0, 0)
+    with pytest.raises(cr.CorankError, match="one user or one history"):
+        model.attention()
+    with pytest.raises(cr.CorankError, match="unknown user"):
+        model.attention(4711)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"max_len": 0}, "max_len"),
+        ({"sse_item": 1.5}, "sse_item"),
+        ({"sse_target": -0.1}, "sse_target"),
+        ({"window": 2.0}, "window"),
+        ({"dim": 9, "heads": 2}, "heads must divide"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"loss": "hinge"}, "softmax"),
+    ],
+)
+def test_bad_settings_are_sentences(data, options, word):
+    with pytest.raises(cr.CorankError, match=word) as error:
+        SASRec(**{**SMALL, **options}).fit(data)
+    assert "\n" not in str(error.value)
+
+
+def test_users_of_one_item_teach_nothing():
+    model = SASRec(**SMALL).fit(cr.from_arrays(user=[1, 2, 3], item=[1, 2, 2]))
+    assert [h["loss"] for h in model.history_] == [0.0] * 3
+    assert model.recommend([1], k=2).items.min() == -1
+
+
+def test_an_empty_history_gets_what_is_popular(data, model):
+    best = np.argmax(np.bincount(data.csr().index, minlength=20))
+    assert model.recommend(histories=[[]], k=1).items[0, 0] == best
+
+
+def test_stored_sequences_that_do_not_fit_are_refused(model, tmp_path):
+    model.save(tmp_path / "m.corank")
+    loaded = cr.load(tmp_path / "m.corank", model=type(model))
+    loaded.recent_ = loaded.recent_[:-1]
+    loaded.save(tmp_path / "broken.corank")
+    with pytest.raises(cr.ModelFileError, match="not a whole"):
+        cr.load(tmp_path / "broken.corank")

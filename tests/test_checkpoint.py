@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import signal
 import subprocess
@@ -75,19 +76,30 @@ def test_a_model_or_junk_is_no_checkpoint(data, tmp_path):
         cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "junk")
 
 
-def test_kill_dash_nine(tmp_path):
+def test_another_order_is_another_fit(data, tmp_path):
+    file = tmp_path / "c.part"
+    cr.WMF(dim=3, epochs=6).fit(data, checkpoint=file, on_epoch=lambda e: False)
+    turned = dataclasses.replace(data, time=-data.time)
+    with pytest.raises(cr.CorankError, match="checkpoint of another fit"):
+        cr.WMF(dim=3, epochs=6).fit(turned, checkpoint=file)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"), [("BPR(dim=8, epochs=60)", 1.2), ("SSEPT(dim=8, dim_user=4, epochs=12, max_len=20)", 4.0)]
+)
+def test_kill_dash_nine(asked, first, tmp_path):
     """A real kill at random moments, again and again, until the fit is through."""
     code = (
         "import sys, corank as cr\n"
         "data = cr.synthetic.realistic(users=400, items=300, rows=20_000, groups=5, seed=9).data\n"
-        "model = cr.BPR(dim=8, epochs=60).fit(data, checkpoint=sys.argv[1])\n"
+        f"model = cr.{asked}.fit(data, checkpoint=sys.argv[1])\n"
         "model.save(sys.argv[2])\n"
     )
     end = tmp_path / "m.corank"
     for attempt in itertools.count():
         process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "c.part"), str(end)])
         try:
-            process.wait(timeout=1.2 + 0.35 * attempt)
+            process.wait(timeout=first + 0.35 * attempt)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -95,5 +107,9 @@ def test_kill_dash_nine(tmp_path):
             continue
         assert process.returncode == 0
         break
-    data = cr.synthetic.realistic(users=400, items=300, rows=20_000, groups=5, seed=9).data
-    assert np.array_equal(cr.load(end).user_factors_, cr.BPR(dim=8, epochs=60).fit(data).user_factors_)
+    code = code.replace(", checkpoint=sys.argv[1]", "")
+    subprocess.run([sys.executable, "-c", code, "", str(tmp_path / "whole.corank")], check=True)
+    one, other = cr.load(end), cr.load(tmp_path / "whole.corank")
+    for key, value in other._learned().items():
+        if isinstance(value, np.ndarray):
+            assert np.array_equal(value, getattr(one, key)), key

@@ -241,3 +241,34 @@ def test_rows_that_learn_from_fewer_ratings():
     for wrong in (0, 2.5, "many"):
         with pytest.raises(cr.CorankError, match="at_most"):
             cr.Experiment(data=made.data, models=[{"name": "popularity", "at_most": wrong}]).rows_asked()
+
+
+def test_long_training_goes_on_where_it_was(tmp_path):
+    """With `keep`, a stopped run resumes its model and a finished one is not learned again."""
+    made = cr.synthetic.realistic(users=150, items=100, rows=3_500, groups=5, seed=1)
+    asked = {"name": "bpr", "epochs": 6, "dim": 4}
+    experiment = cr.Experiment(data=made.data, models=[asked], metrics=["ndcg@10"], keep=True)
+    plain = cr.Experiment(data=made.data, models=[asked], metrics=["ndcg@10"]).run()
+    heard = []
+
+    def stop_after_three(label, event):
+        heard.append(event)
+        return sum(e["event"] == "epoch" for e in heard) < 3
+
+    with pytest.raises(cr.CorankError, match="stopped"):
+        experiment.run(stop_after_three, storage=tmp_path)
+    epochs = []
+    results = experiment.run(lambda label, event: epochs.append(event.get("epoch")), storage=tmp_path)
+    assert [e for e in epochs if e] == [4, 5, 6]
+    assert np.array_equal(results.best.model.item_factors_, plain.best.model.item_factors_)
+    epochs.clear()
+    again = experiment.run(lambda label, event: epochs.append(event.get("epoch")), storage=tmp_path)
+    assert not [e for e in epochs if e]
+    assert again.best.report.mean == results.best.report.mean
+
+
+def test_patience_looks_at_validation(made):
+    rows = [{"name": "sql_rank", "epochs": 30, "patience": 2, "dim": 4}]
+    model = cr.Experiment(data=made.data, models=rows, metrics=["ndcg@10"]).run().best.model
+    assert all("ndcg@10" in entry for entry in model.history_)
+    assert len(model.history_) < 30

@@ -29,7 +29,7 @@ class Checkpoint:
     def __init__(self, path: str | Path, model: Model, data: Dataset) -> None:
         self.path = Path(path)
         self.model = model
-        self.question = _fingerprint(model, data)
+        self.question = fingerprint(model, data)
         self.took = self.saved = 0.0
 
     def restore(self, rng: np.random.Generator) -> int:
@@ -80,10 +80,11 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
 
-def _fingerprint(model: Model, data: Dataset) -> str:
+def fingerprint(model: Model, data: Dataset) -> str:
     """The same only for the same fit; `epochs` may grow, so that a finished fit can be prolonged."""
     params = {k: v for k, v in model.params().items() if k != "epochs"}
     digest = hashlib.sha256(repr([model.name(), params, len(data.users), len(data.items)]).encode())
-    for array in (data.user, data.item, data.value):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    graphs = [array for graph in (data.user_graph, data.item_graph) if graph is not None for array in graph[:3]]
+    for array in (data.user, data.item, data.value, data.time, *graphs):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

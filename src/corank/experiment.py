@@ -63,6 +63,7 @@ class Experiment:
     refit: bool = False  # give the validation rows back to training for the final fit
     seed: int = 0
     seeds: Sequence[int] = ()  # run everything once for each, splits included; the report is their mean
+    keep: bool = False  # long training: what is learned is kept in the storage, and a stopped run goes on from there
     curves: bool = False  # measure after each epoch, for quality against time
     name: str = "experiment"
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
@@ -91,7 +92,7 @@ class Experiment:
     def run(self, on_progress: Progress | None = None, storage: Path | None = None) -> Results:
         """Fit and evaluate every row. `on_progress(label, event)` hears of each step; returning False stops after it.
 
-        storage : a folder where tuning is kept, so that a stopped run goes on where it was.
+        storage : a folder where tuning (with `keep`, training too) is kept: a stopped run goes on where it was.
         """
         start = time.perf_counter()
         self.check()
@@ -155,12 +156,34 @@ class Experiment:
             if self.seeds:
                 model = type(model)(**{**model.params(), "seed": seed})
             train = final.train if row.at_most is None else splits.thinned(final.train, row.at_most, seed)
-            model.fit(train, on_epoch=watch.goes_on)
+            model = self._learned(model, train, final.valid, watch, storage if self.keep else None)
             if watch.asked_to_stop():  # a half-trained row would be compared unfairly
                 return None
             reports.append(evaluate(model, final, self.measured(), seed=seed, **options))
         deviation = {name: spread(reports, name) for name in reports[0].mean}
         return Row(row.label, model, pooled(reports), trials, row.published, deviation, len(reports))
+
+    def _learned(self, model: Model, train: Dataset, valid: Dataset, watch: _Watch, folder: Path | None) -> Model:
+        """The model after fit. In a folder, one that was learned before is taken and one that was stopped goes on.
+
+        Validation rows stop the training of a model with `patience`, and are not looked at otherwise.
+        """
+        stops = valid if getattr(model, "patience", None) is not None and len(valid) else None
+        if folder is None:
+            return model.fit(train, valid=stops, on_epoch=watch.goes_on)
+        from .checkpoint import fingerprint
+        from .store import load
+
+        asked = [fingerprint(model, part)[:12] for part in (train, valid)]
+        file = folder / "-".join([model.name(), *asked, str(model.params().get("epochs", 0))])
+        done = file.with_suffix(".corank")
+        if done.exists():
+            return load(done)
+        folder.mkdir(parents=True, exist_ok=True)
+        model.fit(train, valid=stops, on_epoch=watch.goes_on, checkpoint=file.with_suffix(".checkpoint"))
+        if not watch.asked_to_stop():
+            model.save(done)
+        return model
 
     def measured(self) -> tuple[AnyMetric, ...]:
         """The metrics asked for, or those of the protocol."""
@@ -179,7 +202,7 @@ class Experiment:
         """Every mistake that can be found without data is found first, in one sentence."""
         for names, kind, what in (
             (("tune", "negatives", "seed"), int, "a whole number of 0 or more"),
-            (("refit", "popular", "curves"), bool, "true or false"),
+            (("refit", "popular", "curves", "keep"), bool, "true or false"),
             (("name", "protocol", "task"), str, "a text"),
         ):
             for name in names:

@@ -259,7 +259,7 @@ def _results(experiment: Any, storage: Path) -> Any:
     experiment.check()
     with Steps(len(experiment.rows_asked())) as steps:
         try:
-            return experiment.run(steps, storage=storage if experiment.tune else None)
+            return experiment.run(steps, storage=storage if experiment.tune or experiment.keep else None)
         except CorankError:
             if steps.stop.asked:  # nothing was finished, and nobody made a mistake
                 raise KeyboardInterrupt from None

@@ -72,7 +72,7 @@ def test_a_model_or_junk_is_no_checkpoint(data, tmp_path):
     with pytest.raises(cr.CorankError, match="not a checkpoint"):
         cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "m.corank")
     (tmp_path / "junk").write_bytes(b"junk")
-    with pytest.raises(cr.CorankError, match="not a corank"):
+    with pytest.raises(cr.CorankError, match="remove it to start anew"):
         cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "junk")
 
 

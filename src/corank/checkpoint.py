@@ -7,6 +7,7 @@ the random stream and the history. A fit that was killed and one that was not en
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,12 @@ class Checkpoint:
         """Put everything back, in place; returns the number of epochs that are done."""
         if not self.path.exists():
             return 0
-        meta, arrays = read_file(self.path)
+        try:
+            meta, arrays = read_file(self.path)
+        except ModelFileError as why:
+            raise ModelFileError(
+                f"the checkpoint {self.path} cannot be used ({why}): remove it to start anew"
+            ) from None
         state = meta["state"]
         if "question" not in state:
             raise ModelFileError(f"{self.path} is a model, not a checkpoint: give another file")
@@ -55,6 +61,7 @@ class Checkpoint:
         rng.bit_generator.state = state["random"]
         model.history_[:] = state["history"]
         model._started -= state["history"][-1]["seconds"]
+        logging.getLogger("corank.checkpoint").info("%s: going on after epoch %d", self.path, state["epoch"])
         return int(state["epoch"])
 
     def save(self, epoch: int, rng: np.random.Generator) -> None:

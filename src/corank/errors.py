@@ -28,8 +28,9 @@ class MissingExtra(CorankError):
 def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a near name exists, else the list of the known ones."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(known)}"
+    lower = {name.lower(): name for name in reversed(known)}
+    near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    return f"; did you mean '{lower[near[0]]}'?" if near else f"; known: {', '.join(known)}"
 
 
 def shorten(text: str, width: int = 60) -> str:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import split as splits
 from .data import Dataset
 from .errors import CorankError, suggest
@@ -99,6 +101,11 @@ class Experiment:
         asked = self.rows_asked()
         metrics = metrics_of(self.measured())
         parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
+        if self.task == "explicit" and np.ptp(parts[0].train.value) == 0:
+            raise CorankError(
+                "task 'explicit' is about the order of ratings, and all rows here have one value: name the column of "
+                "the ratings, or use task 'implicit'"
+            )
         done: list[Row] = []
         failed: dict[str, str] = {}
         for row in asked:
@@ -138,9 +145,12 @@ class Experiment:
 
         model, trials, options = row.model, 0, self.how()
         if self.tune and not model.oracle:
+            part = parts[0]
+            if row.at_most is not None:
+                part = dataclasses.replace(part, train=splits.thinned(part.train, row.at_most, self.seed))
             found = tune(
                 model,
-                parts[0],
+                part,
                 metric=self.measured()[0],
                 trials=self.tune,
                 storage=storage,

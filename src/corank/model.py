@@ -44,6 +44,7 @@ class Model:
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
     tasks: ClassVar[tuple[str, ...]] = ()  # what it is for, where that does not follow from the two below
     task_params: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # hyper-parameters that a task asks for
+    takes_comparisons: ClassVar[bool] = False  # reads Dataset.comparisons
     oracle: ClassVar[bool] = False  # knows the truth behind synthetic data
     needs_ratings: ClassVar[bool] = False  # learns from differences between the values of a user
     order_matters: ClassVar[bool] = (
@@ -74,6 +75,16 @@ class Model:
             raise CorankError("there are no rows to learn from: give a dataset with at least one")
         if valid is not None and (valid.users != data.users or valid.items != data.items):
             raise CorankError("valid has other users or items than the training data: give parts of one split")
+        if data.comparisons is not None and not self.takes_comparisons:
+            raise CorankError(
+                f"{self.name()} does not learn from comparisons, in which an item may be there because it lost: "
+                "use primal_cr or collrank"
+            )
+        if valid is None and getattr(self, "patience", None) is not None:
+            raise CorankError(
+                f"patience={self.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
+                "patience out"
+            )
         for name in self._learned():
             delattr(self, name)
         dim = getattr(self, "dim", 0)
@@ -87,7 +98,7 @@ class Model:
         self.history_: list[dict[str, Any]] = []
         self._valid, self._on_epoch, self._started = valid, on_epoch, _clock()
         self._carried: dict[str, Array] = {}
-        self._checkpoint = None
+        self._checkpoint, self._stopped = None, False
         if checkpoint is not None:
             from .checkpoint import Checkpoint
 
@@ -95,9 +106,9 @@ class Model:
         try:
             self._fit(data, rows, np.random.default_rng(self.seed))
             self.fit_seconds_ = _clock() - self._started
-            for name, value in self._learned().items():
-                if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-                    raise CorankError(f"{name} holds NaN or infinity after fit: lower the step or raise reg")
+            self._check_numbers()
+            if self._checkpoint is not None and not self._stopped:
+                self._checkpoint.done()
         except BaseException:
             for name in self._learned():  # a half-learned model must not answer
                 delattr(self, name)
@@ -106,6 +117,25 @@ class Model:
             self._valid = self._on_epoch = None
             self._carried = {}
         return self
+
+    def _check_numbers(self) -> None:
+        """What was learned must be finite, and so must be the scores that it gives."""
+        for name, value in self._learned().items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise CorankError(self._diverged(f"training ended with NaN or infinity in {name.rstrip('_')}"))
+        some = np.flatnonzero(np.diff(self.seen_indptr_))[:16].astype(np.int32)
+        with np.errstate(all="ignore"):
+            fine = np.isfinite(self._score(some)).all()
+        if not fine:
+            raise CorankError(self._diverged("after training the scores are NaN or infinity"))
+
+    def _diverged(self, what: str) -> str:
+        """A sentence with a remedy in the names of the model's own hyper-parameters."""
+        values = self.params()
+        remedies = [f"lower lr (now {values['lr']:g})"] if "lr" in values else []
+        if "reg" in values:
+            remedies.append("raise reg" + (f" (now {values['reg']:g})" if values["reg"] is not None else ""))
+        return f"{what}: {' or '.join(remedies) or 'look for extreme values in the data'}"
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         """Learn. `rows` is `data.csr()`; every learned attribute ends in `_`; call `_report` after each epoch."""
@@ -130,15 +160,13 @@ class Model:
                 return
             if self._checkpoint is not None:
                 self._checkpoint.save(epoch, rng)
-        if self._checkpoint is not None:
-            self._checkpoint.done()
 
     def _report(self, epoch: int, **values: float) -> bool:
         """Record an epoch (state must be usable now); False = stop training."""
         entry: dict[str, Any] = {"epoch": epoch, "seconds": _clock() - self._started, **values}
         bad = [name for name, value in values.items() if not math.isfinite(value)]
         if bad:
-            raise CorankError(f"{bad[0]} is {values[bad[0]]} after epoch {epoch}: lower the step or raise reg")
+            raise CorankError(self._diverged(f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
         if self._valid is not None and len(self._valid):
             from .evaluate import validation_ndcg
 

@@ -286,3 +286,14 @@ def test_stored_sequences_that_do_not_fit_are_refused(model, tmp_path):
     loaded.save(tmp_path / "broken.corank")
     with pytest.raises(cr.ModelFileError, match="not a whole"):
         cr.load(tmp_path / "broken.corank")
+
+
+def test_steps_get_shorter_at_the_end(data, monkeypatch):
+    """cooldown=0.5 of 8 epochs: full steps for half of them, then 4/4, 3/4, 2/4, 1/4 of lr."""
+    from corank.nn.loop import Trainer
+
+    heard = []
+    plain = Trainer.set_lr
+    monkeypatch.setattr(Trainer, "set_lr", lambda self, lr: heard.append(lr) or plain(self, lr))
+    SASRec(**{**SMALL, "epochs": 8, "lr": 0.01, "cooldown": 0.5}).fit(data)
+    np.testing.assert_allclose(heard, 0.01 * np.array([1, 1, 1, 1, 1, 0.75, 0.5, 0.25]))

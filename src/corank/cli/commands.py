@@ -73,9 +73,16 @@ def fit(args: Args) -> None:
     out = Path(args.out)
     writable(out.parent, out)
     data = open_table(args)
+    valid = None
+    if getattr(model, "patience", None) is not None:
+        from ..experiment import Experiment
+
+        apart = Experiment(data=data).make_split().refit()
+        data, valid = apart.train, apart.test
+        say(f"patience: {len(valid):,} rows ({apart.name}) are not learned from, and say when to stop")
     with Steps(1) as steps:
         start = time.perf_counter()
-        model.fit(data, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
+        model.fit(data, valid=valid, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
         stopped = steps.stop.asked
     model.save(out)
     last = model.history_[-1] if model.history_ else {}

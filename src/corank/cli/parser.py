@@ -182,7 +182,11 @@ def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None
         )
     group.add_argument("--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; the first one decides")
     group.add_argument("--protocol", help="full, sampled or rated (default full)")
-    group.add_argument("--negatives", type=int, help="number of sampled negatives (default 100)")
+    # Some models have a hyper-parameter of that name, which is then the one that is meant.
+    names = [n for n in ("--sampled-negatives", "--negatives") if n not in parser._option_string_actions]
+    group.add_argument(
+        *names, dest="negatives", type=int, metavar="N", help="candidates of protocol sampled (default 100)"
+    )
     group.add_argument("--popular", action="store_true", help="draw negatives by popularity")
     group.add_argument("--relevant", type=float, metavar="V", help="test rows below V do not count as relevant")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+QUIET = 10.0  # seconds without a word that a log should bear
 NOTICES = (
     "corank.kernels",
+    "corank.checkpoint",
     "corank.tables",
     "corank.datasets",
 )  # what a person should see: how a file was read, compiling
@@ -74,6 +77,7 @@ class Steps:
         self.stop = Stop()
         self.total = total
         self.bar: Any = None
+        self.said = time.monotonic()  # when a line was last written where there is no bar
 
     def __enter__(self) -> Self:
         self.stop.__enter__()
@@ -117,6 +121,9 @@ class Steps:
             note = f"left out: {event['why']}"
         if self.bar is not None:
             self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
+        if what == "epoch" and self.bar is None and time.monotonic() - self.said > QUIET:
+            self.said = time.monotonic()
+            say(f"  {label:<14}  {note}")
         if what in ("done", "failed") or (what == "trial" and self.bar is None):
             (self.bar.console.print if self.bar is not None else say)(f"  {label:<14}  {note}")
         return not self.stop.asked

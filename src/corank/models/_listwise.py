@@ -157,7 +157,7 @@ class Listwise(Model):
                 value = {"objective": lists.objective(self.reg_, U, V)}
             self._report(epoch, **value)
             if self.patience is not None and "ndcg@10" in self.history_[-1]:
-                best = int(np.argmax([h["ndcg@10"] for h in self.history_])) + 1
+                best = int(np.argmax(np.nan_to_num([h["ndcg@10"] for h in self.history_]))) + 1
                 if best == epoch:
                     best_users[:], best_items[:] = U, V
                 self._enough = epoch - best >= self.patience

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError, MissingExtra
-from ..model import Model
+from ..model import Model, logger
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,6 +56,7 @@ class Sequential(Model):
     attention_dropout: float | None
     norm: str
     lr: float
+    cooldown: float
     batch_size: int
     epochs: int
     patience: int | None
@@ -101,10 +102,17 @@ class Sequential(Model):
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         width = int(self.dim) + int(self.dim_user)
         if width % self.heads:
+            fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
             raise CorankError(
                 f"{type(self).__name__}(heads={self.heads}): heads must divide the width {width} of the network; "
-                "choose 1, 2 or 4, or another dim"
+                f"choose one of {fits}, or another dim"
             )
+        if not (np.diff(rows.indptr) > 1).any():
+            raise CorankError(
+                f"no user has two items, and {self.name()} learns what comes next: give histories of two items or more"
+            )
+        if data.time is None:
+            logger.warning("%s: the rows have no times, so their order is taken as the order in time", self.name())
         net = self._network()
         from ..kernels.threads import threads
         from ..nn.attention import Layout
@@ -132,6 +140,9 @@ class Sequential(Model):
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
         batches = -(-users.size // int(self.batch_size))
         for epoch in self._epochs(rng, first=first, second=second, **best):
+            # Short steps at the end let the weights settle; the last epoch still moves.
+            rest = (1 + int(self.epochs) - epoch) / max(1.0, float(self.cooldown) * int(self.epochs))
+            trainer.set_lr(float(self.lr) * min(1.0, rest))
             order = rng.permutation(users)
             ends = sequences.indptr[order], sequences.indptr[order + 1]
             begin, length = windows(rng, *ends, int(self.max_len), float(self.window))
@@ -145,7 +156,7 @@ class Sequential(Model):
                     total += loss * int(length[at].sum())
             self._report(epoch, loss=total / tokens)
             if best and "ndcg@10" in self.history_[-1]:
-                leader = int(np.argmax([h["ndcg@10"] for h in self.history_])) + 1
+                leader = int(np.argmax(np.nan_to_num([h["ndcg@10"] for h in self.history_]))) + 1
                 if leader == epoch:
                     best["best"][:] = weights
                 self._enough = epoch - leader >= (self.patience or 0)

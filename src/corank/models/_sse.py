@@ -42,6 +42,6 @@ class SharedRows(Model):
         if rho > 1 and graph is None:
             raise CorankError(
                 f"{type(self).__name__}(rho_{side}={rho:g}): the data has no {side} graph to look for neighbours in; "
-                f"give the dataset a {side}_graph, or leave rho_{side} at 1"
+                f"give the dataset its {side}_graph, or leave rho_{side} at 1"
             )
         return law(p, np.unique(getattr(data, side)), rho, None if graph is None else graph[:2])

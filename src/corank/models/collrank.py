@@ -51,6 +51,7 @@ class CollRank(Model):
     max_pairs: int = param(500_000_000, "refuse data with more pairs (16 bytes each)", low=1)
 
     needs_ratings: ClassVar[bool] = True
+    takes_comparisons: ClassVar[bool] = True
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         from ..kernels.primal_cr import products

@@ -46,6 +46,7 @@ class PrimalCR(Model):
     tolerance: float = param(0.01, "share of the residual at which conjugate gradient stops", low=0.0, high=1.0)
 
     needs_ratings: ClassVar[bool] = True
+    takes_comparisons: ClassVar[bool] = True
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         from ..kernels.primal_cr import products

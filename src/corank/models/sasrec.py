@@ -41,6 +41,7 @@ class SASRec(Sequential):
     gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
     log_q: bool = param(False, "let the drawn items of sampled_softmax stand for all others")
     lr: float = param(1e-3, "length of Adam's steps", low=1e-9, search=(3e-4, 3e-3), log=True)
+    cooldown: float = param(0.0, "last share of the epochs, in which lr falls evenly to 0", low=0.0, high=1.0)
     batch_size: int = param(128, "users a step", low=1)
     epochs: int = param(100, "passes over the users", low=1)
     patience: int | None = param(

@@ -93,6 +93,11 @@ class Trainer:
             self.leaves.append(leaves)
         return self.leaves[number]
 
+    def set_lr(self, lr: float) -> None:
+        """The length of the steps from now on."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
     def step(self, number: int, parts: Sequence[Part], pool: ThreadPoolExecutor | None) -> float:
         """One step, the `number`-th of all from 1, on the sum of the parts; returns their loss."""
         for at in range(len(parts)):

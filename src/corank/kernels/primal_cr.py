@@ -187,7 +187,8 @@ def collect(
 ) -> None:
     """out_j = reg a_j + sum over the entries of item j of weight * u_owner; by items, so no two threads share a row.
 
-    indptr int64[items + 1], owner int32[n] user of each entry by item, place int64[n] where that entry stands by user.
+    indptr int64[items + 1], owner int32[n] user of each entry by item (rising within an item), place int64[n] where
+    that entry stands by user.
     Users are taken in blocks whose vectors and weights stay in the cache: an item's users are far apart in memory.
     """
     d = U.shape[1]

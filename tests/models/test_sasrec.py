@@ -269,9 +269,13 @@ def test_bad_settings_are_sentences(data, options, word):
 
 
 def test_users_of_one_item_teach_nothing():
-    model = SASRec(**SMALL).fit(cr.from_arrays(user=[1, 2, 3], item=[1, 2, 2]))
-    assert [h["loss"] for h in model.history_] == [0.0] * 3
-    assert model.recommend([1], k=2).items.min() == -1
+    """Beside others they change nothing; alone they are refused."""
+    rows = {"user": [1, 1, 2, 2], "item": [1, 2, 2, 1], "time": [0, 1, 2, 3]}
+    more = {"user": [*rows["user"], 3], "item": [*rows["item"], 2], "time": [*rows["time"], 4]}
+    one, other = (SASRec(**SMALL).fit(cr.from_arrays(**table)) for table in (rows, more))
+    assert np.array_equal(one.weights_, other.weights_)
+    with pytest.raises(cr.CorankError, match="no user has two items"):
+        SASRec(**SMALL).fit(cr.from_arrays(user=[1, 2, 3], item=[1, 2, 2]))
 
 
 def test_an_empty_history_gets_what_is_popular(data, model):

@@ -108,7 +108,7 @@ def test_a_zero_vector_is_similar_to_nothing_and_no_nan(model):
 
 def test_nan_in_what_was_learned_is_an_error(data):
     model = Table(broken=True)
-    with pytest.raises(cr.CorankError, match="table_ holds NaN"):
+    with pytest.raises(cr.CorankError, match="NaN or infinity in table"):
         model.fit(data)
     with pytest.raises(cr.NotFitted):
         model.recommend()

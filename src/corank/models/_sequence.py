@@ -163,6 +163,14 @@ class Sequential(Model):
         if best and self.history_ and "ndcg@10" in self.history_[-1]:
             self.weights_ = best["best"]
 
+    def _check_numbers(self) -> None:
+        """Weights that are finite, and so large that a layer norm or a product is not, are no model either."""
+        super()._check_numbers()
+        with np.errstate(all="ignore"):
+            fine = np.isfinite(self._score(np.flatnonzero(self.user_length_)[:16].astype(np.int32))).all()
+        if not fine:
+            raise CorankError(self._diverged("after training the scores are NaN or infinity"))
+
     def _remember(self, sequences: CSR) -> None:
         """Keep the newest items of each user, which is what scores are made of."""
         length = np.diff(sequences.indptr)

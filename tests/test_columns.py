@@ -48,9 +48,7 @@ def test_bad_frames_are_one_sentence(library: Any) -> None:
     frame = library({"user": [1, 2], "item": ["x", "y"], "text": ["4", "many"], "day": [datetime.date(2020, 1, 1)] * 2})
     with pytest.raises(cr.CorankError, match=r"the table has no column 'usr' for user; did you mean 'user'\?"):
         cr.from_frame(frame, user="usr", item="item")
-    with pytest.raises(
-        cr.CorankError, match=r"row 1 of column 'text' is 'many', which is not a number \(1 such rows\)"
-    ):
+    with pytest.raises(cr.CorankError, match=r"row 1 of column 'text' is 'many', which is not a number \(1 such row\)"):
         cr.from_frame(frame, user="user", item="item", value="text")
     with pytest.raises(cr.CorankError, match="column 'day' holds Date, and values must be numbers"):
         cr.from_frame(frame, user="user", item="item", value="day")

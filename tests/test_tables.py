@@ -337,3 +337,12 @@ def test_real_titles(shared_data: Path) -> None:
 def test_real_sequences_in_lines_are_not_taken_for_ratings(shared_data: Path) -> None:
     with pytest.raises(cr.CorankError, match="every line must have the same columns"):
         cr.read_csv(shared_data / "s3rec-sequences" / "Beauty.txt")
+
+
+def test_a_bad_time_is_the_one_that_is_named(tmp_path):
+    """Among numbers a word is wrong, among dates a number: the row that differs is blamed, not the others."""
+    for times, line in ((["1", "x", "3"], 3), (["2024-01-31", "2024-02-01", "soon"], 4)):
+        rows = "".join(f"u{i},i{i},{time}\n" for i, time in enumerate(times))
+        (tmp_path / "t.csv").write_text("user,item,time\n" + rows)
+        with pytest.raises(cr.CorankError, match=rf"line {line} .*\(1 such row\)"):
+            cr.read_csv(tmp_path / "t.csv")

@@ -116,7 +116,10 @@ def _times(s: pl.Series, name: str, where: Where) -> Any:
             whole = plain.cast(pl.Int64, strict=False)
             s = numbers if whole.null_count() else whole
         else:
-            s = _parsed(s, _iso_seconds(plain), name, where, "a number or a date like 2024-01-31 12:00:00", "time")
+            # What most rows are is what the column means: the rest are the rows to complain about.
+            dates = _iso_seconds(plain)
+            read = dates if dates.null_count() <= numbers.null_count() else numbers
+            s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time")
     if s.dtype == pl.Date or s.dtype == pl.Datetime:
         s = s.dt.epoch("s")
     if s.dtype.is_float() or s.dtype.is_decimal():
@@ -151,11 +154,11 @@ def _iso_seconds(text: pl.Series) -> pl.Series:
 
 def _parsed(text: pl.Series, parsed: pl.Series, name: str, where: Where, what: str, role: str) -> pl.Series:
     """`parsed`, if everything in `text` could be."""
-    if parsed.null_count():
+    if count := parsed.null_count():
         row = int(parsed.is_null().arg_max() or 0)
         raise CorankError(
             f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what} "
-            f"({parsed.null_count():,} such rows): repair it, name another column with {role}=..., "
+            f"({count:,} such row{'s' * (count > 1)}): repair it, name another column with {role}=..., "
             f"or leave it out with {role}=''"
         )
     return parsed

@@ -70,14 +70,8 @@ def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, strang
     strangers : fit saw none of them, so their codes mean nothing to the model.
     """
     if known is None:
-        return lambda part: model._score(users[part])
-    rows = known.sequences().take(users)
-
-    def score(part: slice) -> Array:
-        histories = rows.take(np.arange(part.start, part.stop))
-        return model._score_histories(histories) if strangers else model._score_known(users[part], histories)
-
-    return score
+        return model._scorer(users, None)
+    return model._scorer(None if strangers else users, known.sequences().take(users))
 
 
 def predict(model: Model, task: Task) -> Floats:

@@ -94,7 +94,8 @@ class Experiment:
     def run(self, on_progress: Progress | None = None, storage: Path | None = None) -> Results:
         """Fit and evaluate every row. `on_progress(label, event)` hears of each step; returning False stops after it.
 
-        storage : a folder where tuning (with `keep`, training too) is kept: a stopped run goes on where it was.
+        storage : a folder where tuning (with `keep`, training too) is kept: a stopped run goes on where it was, and
+        experiments that learn the same from the same rows do so once.
         """
         start = time.perf_counter()
         self.check()
@@ -153,7 +154,7 @@ class Experiment:
                 part,
                 metric=self.measured()[0],
                 trials=self.tune,
-                storage=storage,
+                storage=None if storage is None else storage / self.name,
                 on_trial=watch.goes_on,
                 **options,
             )
@@ -166,7 +167,7 @@ class Experiment:
             if self.seeds:
                 model = type(model)(**{**model.params(), "seed": seed})
             train = final.train if row.at_most is None else splits.thinned(final.train, row.at_most, seed)
-            model = self._learned(model, train, final.valid, watch, storage if self.keep else None)
+            model = self._learned(model, train, final.valid, watch, storage / "learned" if self.keep and storage else None)
             if watch.asked_to_stop():  # a half-trained row would be compared unfairly
                 return None
             reports.append(evaluate(model, final, self.measured(), seed=seed, **options))

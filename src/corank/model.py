@@ -185,6 +185,20 @@ class Model:
         """The same for users that fit saw, who have done more since: a model that knows who they are may use it."""
         return self._score_histories(histories)
 
+    def _scorer(self, users: NDArray[np.int32] | None, histories: CSR | None) -> Callable[[slice], Array]:
+        """Scores of parts of a request: of users by code, of histories, or of users who have done more since.
+
+        A model that reads histories overrides this, to read all of them at once.
+        """
+
+        def score(part: slice) -> Array:
+            if histories is None:
+                return self._score(users[part])  # type: ignore[index]
+            rows = histories.take(np.arange(part.start, part.stop))
+            return self._score_histories(rows) if users is None else self._score_known(users[part], rows)
+
+        return score
+
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
         """Similarity of a batch of items to all items: float32[b, items]; cosine of the item vectors where there are
         any.
@@ -233,8 +247,10 @@ class Model:
         # Users of whom nothing is known; an oracle knows that their items are equal.
         nothing = (np.diff(seen.indptr)[codes] == 0) & (not self.oracle)
 
+        scores_of = self._scorer(codes if rows is None else None, rows)
+
         def score(part: slice) -> Array:
-            scores = self._score(codes[part]) if rows is None else self._score_histories(rows.take(codes[part]))
+            scores = scores_of(part)
             return self._popular_first(scores, nothing[part]) if nothing[part].any() else scores
 
         return self._rank(score, names, codes, k, seen if exclude_seen else None, banned)

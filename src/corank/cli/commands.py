@@ -237,7 +237,7 @@ def reproduce(args: Args) -> None:
         curves.write(experiment, split, found, page, command)
         say(f"page written to {page}")
         return
-    results = _results(experiment, Path(".corank-tune") / path.stem)
+    results = _results(experiment, Path(".corank-tune"))
     print(results)
     write_markdown(results, page, command=command)
     say(f"page written to {page}")

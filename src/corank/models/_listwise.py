@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import Array
 from ..model import Model
+from ._best import Best
 from ._rated import Items
 
 FOLDS = 20  # steps on the vector of somebody new
@@ -135,9 +136,9 @@ class Listwise(Model):
         U = self.user_factors_ = np.float32(0.1) * rng.standard_normal((lists.loss.size, self.dim), np.float32)
         V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
         self.average_ = np.zeros(self.dim, np.float32)
-        best_users, best_items = (U.copy(), V.copy()) if self.patience is not None else (U, V)
+        best = Best(self, U, V)
         linked = False
-        for epoch in self._epochs(rng, **lists.state(), best_users=best_users, best_items=best_items):
+        for epoch in self._epochs(rng, **lists.state(), **best.carried()):
             # Each epoch starts from the factors and the lists alone, so that training can go on from them.
             drawn = lists.redraw(int(rng.integers(2**62))) if epoch == 1 or lists.changing else False
             if drawn or not linked:
@@ -156,13 +157,8 @@ class Listwise(Model):
                 lists.move(lists.by_item, U, V, self.reg_, rule)
                 value = {"objective": lists.objective(self.reg_, U, V)}
             self._report(epoch, **value)
-            if self.patience is not None and "ndcg@10" in self.history_[-1]:
-                best = int(np.argmax(np.nan_to_num([h["ndcg@10"] for h in self.history_]))) + 1
-                if best == epoch:
-                    best_users[:], best_items[:] = U, V
-                self._enough = epoch - best >= self.patience
-        if self.patience is not None and self.history_ and "ndcg@10" in self.history_[-1]:
-            self.user_factors_, self.item_factors_ = best_users, best_items
+            best.look(epoch)
+        best.put_back()
         some = np.diff(lists.indptr) > 0
         self.average_ = self.user_factors_[some].mean(axis=0)
         self.user_factors_[~some] = self.average_

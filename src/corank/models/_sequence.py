@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError, MissingExtra
 from ..model import Model, logger
+from ._best import Best
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -124,7 +125,7 @@ class Sequential(Model):
         layout = Layout(net.shapes())
         weights = self.weights_ = layout.start_weights(rng, SPREAD if self.norm == "pre" else None)
         first, second = layout.empty(), layout.empty()
-        best = {} if self.patience is None else {"best": weights.copy()}
+        best = Best(self, weights)
         trainer = Trainer(
             layout,
             weights,
@@ -139,7 +140,7 @@ class Sequential(Model):
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
         batches = -(-users.size // int(self.batch_size))
-        for epoch in self._epochs(rng, first=first, second=second, **best):
+        for epoch in self._epochs(rng, first=first, second=second, **best.carried()):
             # Short steps at the end let the weights settle; the last epoch still moves.
             rest = (1 + int(self.epochs) - epoch) / max(1.0, float(self.cooldown) * int(self.epochs))
             trainer.set_lr(float(self.lr) * min(1.0, rest))
@@ -155,13 +156,8 @@ class Sequential(Model):
                     loss = trainer.step((epoch - 1) * batches + number + 1, work, pool)
                     total += loss * int(length[at].sum())
             self._report(epoch, loss=total / tokens)
-            if best and "ndcg@10" in self.history_[-1]:
-                leader = int(np.argmax(np.nan_to_num([h["ndcg@10"] for h in self.history_]))) + 1
-                if leader == epoch:
-                    best["best"][:] = weights
-                self._enough = epoch - leader >= (self.patience or 0)
-        if best and self.history_ and "ndcg@10" in self.history_[-1]:
-            self.weights_ = best["best"]
+            best.look(epoch)
+        best.put_back()
 
     def _check_numbers(self) -> None:
         """Weights that are finite, and so large that a layer norm or a product is not, are no model either."""
@@ -297,6 +293,13 @@ class Sequential(Model):
 
     def _score_known(self, users: NDArray[np.int32], histories: CSR) -> NDArray[np.float32]:
         return self._scores(self._vectors(users, histories))
+
+    def _scorer(self, users: NDArray[np.int32] | None, histories: CSR | None) -> Callable[[slice], Array]:
+        # Ranking goes by so few users at a time that the network would be busy with being called.
+        rows = self._recent(users) if histories is None and users is not None else histories
+        assert rows is not None
+        vectors = self._vectors(users, rows)
+        return lambda part: self._scores(vectors[part])
 
     def _scores(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Of all items; all zero where there is no history."""

@@ -149,27 +149,32 @@ class Network:
         return x + y if self.norm == "pre" else z + y
 
     def _last_block(self, w: Weights, b: int, x: Tensor, packed: Packed, last: Tensor) -> Tensor:
-        """The block for the last token of each sequence: its query against the keys of its own sequence."""
-        d = self.width
+        """The block for the last token of each sequence: its query against the keys of its own sequence.
+
+        Keys and values of the other tokens are never made. q . (K x) = (K' q) . x, where the bias of the keys adds the
+        same to all scores of a query, and the mean of the values is the value of the mean.
+        """
+        d, heads = self.width, self.heads
         tip = x[last]
         normed = _norm(tip, w, f"{b}.first", self.norm)
         matrix, bias = w[f"{b}.qkv"], w[f"{b}.qkv.bias"]
-        q = F.linear(normed, matrix[:d], bias[:d])
+        query = F.linear(normed, matrix[:d], bias[:d]).view(-1, heads, d // heads).transpose(0, 1)
+        probe = query @ matrix[d : 2 * d].view(heads, d // heads, d) / math.sqrt(d // heads)  # [heads, b, d]
+        probe = probe.transpose(0, 1)
         source = _norm(x, w, f"{b}.first", self.norm) if self.norm == "pre" else x
-        k, v = torch.split(F.linear(source, matrix[d:], bias[d:]), d, 1)
-        found = torch.empty_like(tip)
+        mean = torch.empty_like(probe)  # of what is attended to, for each head
         start = 0
         for count, slots in packed.groups:
             stop = start + count * slots
             owner = torch.from_numpy(packed.row[start:stop:slots])
             ends = last[owner] - torch.arange(start, stop, slots)  # step of the last token
-            one = q[owner].view(count, self.heads, 1, -1)
-            keys, values = (part[start:stop].view(count, slots, self.heads, -1).transpose(1, 2) for part in (k, v))
-            scores = one @ keys.transpose(2, 3) / math.sqrt(d // self.heads)
+            tokens = source[start:stop].view(count, slots, d)
             beyond = torch.arange(slots)[None, :] > ends[:, None]
-            share = torch.softmax(scores.masked_fill(beyond[:, None, None, :], -math.inf), -1)
-            found[owner] = (share @ values).reshape(count, d)
+            scores = (probe[owner] @ tokens.transpose(1, 2)).masked_fill(beyond[:, None, :], -math.inf)
+            mean[owner] = torch.softmax(scores, -1) @ tokens
             start = stop
+        values = mean.transpose(0, 1) @ matrix[2 * d :].view(heads, d // heads, d).transpose(1, 2)
+        found = values.transpose(0, 1).reshape(-1, d) + bias[2 * d :]
         return self._rest(w, b, tip, normed, found, None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -51,6 +52,27 @@ def test_input_is_item_and_user_scaled_plus_position(data):
     rows = cr.CSR(np.array([0, 1]), np.array([7], np.int32), np.ones(1, np.float32), 12)
     scores = model._score_known(np.array([3]), rows)
     np.testing.assert_allclose(scores[0], table(model, "item") @ x[:6], rtol=1e-4, atol=1e-5)
+
+
+def test_users_of_one_label_share_a_vector(data):
+    """Who goes up and who goes down is all there is to know of a user: two vectors do what forty do."""
+    labelled = dataclasses.replace(data, user_labels={"way": np.where(np.arange(40) % 2, "up", "down")})
+    model = SSEPT(**{**SMALL, "epochs": 60}, **NONE, lr=0.01, dropout=0.0, share="way").fit(labelled)
+    assert table(model, "user").shape == (2, 4)
+    rows = cr.CSR(np.arange(5), np.full(4, 7, np.int32), np.ones(4, np.float32), 12)  # all are at 7
+    scores = model._score_known(np.array([0, 2, 1, 3]), rows)
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[2], scores[3])
+    assert scores[0].argmax() == 6
+    assert scores[2].argmax() == 8
+
+
+def test_a_label_that_is_not_there_is_named(data):
+    with pytest.raises(cr.CorankError, match=r"share='way'.*no such label; they have none"):
+        SSEPT(**SMALL, share="way").fit(data)
+    labelled = dataclasses.replace(data, user_labels={"age": np.arange(40)})
+    with pytest.raises(cr.CorankError, match="no such label; known are age"):
+        SSEPT(**SMALL, share="way").fit(labelled)
 
 
 def test_users_make_a_difference_and_strangers_are_the_mean(data):

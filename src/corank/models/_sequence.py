@@ -96,7 +96,7 @@ class Sequential(Model):
             norm=self.norm,
             dropout=float(self.dropout),
             attention_dropout=float(inner if self.attention_dropout is None else self.attention_dropout),
-            users=len(self.users_) if self.dim_user else 0,
+            users=self._user_vectors(),
             dim_user=int(self.dim_user),
         )
 
@@ -227,6 +227,10 @@ class Sequential(Model):
             return self._loss(w, hidden, slots, target, batch.negative) * batch.share
 
         return run
+
+    def _user_vectors(self) -> int:
+        """How many vectors of users the network has."""
+        return 0
 
     def _rows_of_users(self, w: Weights, users: Ints | None) -> Tensor | None:
         """Vectors float32[b, dim_user] of user codes, for networks that have them; users=None: somebody unknown."""

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import CSR, Dataset
+from ..errors import CorankError
 from ..params import param
 from .sasrec import SASRec
 
@@ -49,9 +51,26 @@ class SSEPT(SASRec):
         0.0, "probability that a target is replaced by a random item", low=0.0, high=1.0, search=(0.0, 0.2)
     )
 
+    share: str = param("", "name of a label of the users: all of one value have one vector; empty = a vector each")
+
+    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+        self.user_row_ = np.arange(len(data.users), dtype=np.int64)
+        if self.share:
+            labels = data.user_labels.get(self.share)
+            if labels is None:
+                known = "they have none" if not data.user_labels else "known are " + ", ".join(sorted(data.user_labels))
+                raise CorankError(f"SSEPT(share={self.share!r}): the users of this data have no such label; {known}")
+            self.user_row_ = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        super()._fit(data, rows, rng)
+
+    def _user_vectors(self) -> int:
+        return int(self.user_row_.max()) + 1
+
     def _rows_of_users(self, w: Weights, users: NDArray[np.int64] | None) -> Tensor | None:
         import torch
 
         from ..nn.tables import rows
 
-        return w["user"].mean(0, keepdim=True) if users is None else rows(w["user"], torch.from_numpy(users))
+        if users is None:
+            return w["user"].mean(0, keepdim=True)
+        return rows(w["user"], torch.from_numpy(self.user_row_[users]))

@@ -21,6 +21,7 @@ NAMES = (
     "sql_rank",
     "growth",
     "sasrec",
+    "sse",
 )
 
 

@@ -65,6 +65,7 @@ def test_users_of_one_label_share_a_vector(data):
     np.testing.assert_array_equal(scores[2], scores[3])
     assert scores[0].argmax() == 6
     assert scores[2].argmax() == 8
+    assert table(SSEPT(**SMALL, share="everyone").fit(data), "user").shape == (1, 4)
 
 
 def test_a_label_that_is_not_there_is_named(data):

@@ -51,11 +51,15 @@ class SSEPT(SASRec):
         0.0, "probability that a target is replaced by a random item", low=0.0, high=1.0, search=(0.0, 0.2)
     )
 
-    share: str = param("", "name of a label of the users: all of one value have one vector; empty = a vector each")
+    share: str = param(
+        "", "name of a label of the users: all of one value have one vector, or everyone has; empty = a vector each"
+    )
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         self.user_row_ = np.arange(len(data.users), dtype=np.int64)
-        if self.share:
+        if self.share == "everyone":
+            self.user_row_[:] = 0
+        elif self.share:
             labels = data.user_labels.get(self.share)
             if labels is None:
                 known = "they have none" if not data.user_labels else "known are " + ", ".join(sorted(data.user_labels))

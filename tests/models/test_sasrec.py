@@ -301,3 +301,11 @@ def test_steps_get_shorter_at_the_end(data, monkeypatch):
     monkeypatch.setattr(Trainer, "set_lr", lambda self, lr: heard.append(lr) or plain(self, lr))
     SASRec(**{**SMALL, "epochs": 8, "lr": 0.01, "cooldown": 0.5}).fit(data)
     np.testing.assert_allclose(heard, 0.01 * np.array([1, 1, 1, 1, 1, 0.75, 0.5, 0.25]))
+
+
+def test_bfloat16_learns_the_same_to_its_precision(data):
+    """Two decimal digits of the activations are lost, and no more: the loss stays, the weights are float32."""
+    plain, half = (SASRec(**SMALL, bf16=bf16).fit(data) for bf16 in (False, True))
+    assert half.weights_.dtype == np.float32
+    assert half.history_[-1]["loss"] == pytest.approx(plain.history_[-1]["loss"], rel=0.02)
+    assert not np.array_equal(half.weights_, plain.weights_)

@@ -71,6 +71,7 @@ class Sequential(Model):
     sse_target: float
     sse_coupled: bool
     window: float
+    bf16: bool
 
     dim_user: int = 0  # no users in the network, unless a subclass has them
     sse_user: float = 0.0
@@ -220,7 +221,8 @@ class Sequential(Model):
             item, position, target = (torch.from_numpy(a) for a in (batch.item, batch.position, batch.target))
             user = self._rows_of_users(w, batch.user)
             slots = None if user is None else user[torch.from_numpy(batch.packed.row)]
-            hidden = net.encode(w, item, position, slots, batch.packed, Noise(batch.seed))
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+                hidden = net.encode(w, item, position, slots, batch.packed, Noise(batch.seed)).float()
             if batch.packed.real is not None:
                 real = torch.from_numpy(batch.packed.real)
                 hidden, slots = hidden[real], None if slots is None else slots[real]

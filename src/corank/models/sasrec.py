@@ -60,3 +60,6 @@ class SASRec(Sequential):
         low=0.0,
         high=1.0,
     )
+    bf16: bool = param(
+        False, "train the layers in bfloat16 (weights and loss stay as they are): quick only where the processor has it"
+    )

@@ -22,6 +22,8 @@ NAMES = (
     "growth",
     "sasrec",
     "sse",
+    "graph",
+    "graph_bits",
 )
 
 

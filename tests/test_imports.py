@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 LAYERS = [
     {"errors", "atomic", "memory"},
     {"kernels", "nn", "params"},
-    {"data", "comparisons", "describe", "tables", "columns", "files", "layout"},
+    {"data", "comparisons", "describe", "tables", "columns", "files", "layout", "graph", "edges", "features"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
     {"model", "store", "checkpoint"},

@@ -11,6 +11,7 @@ from ..errors import CorankError, suggest
 from ..params import params_of
 from . import commands
 from . import data as data_commands
+from . import graph as graph_commands
 
 EPILOG = "corank COMMAND --help tells more; a first look: corank demo"
 
@@ -26,7 +27,19 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The command and its options; mistyped names get a suggestion."""
     from .. import __version__
 
-    names = {"demo", "compare", "fit", "evaluate", "recommend", "similar", "tune", "models", "data", "reproduce"}
+    names = {
+        "demo",
+        "compare",
+        "fit",
+        "evaluate",
+        "recommend",
+        "similar",
+        "tune",
+        "models",
+        "data",
+        "graph",
+        "reproduce",
+    }
     if argv and not argv[0].startswith("-") and argv[0] not in names:
         raise CorankError(f"there is no command {argv[0]!r}{suggest(argv[0], names)}")
     parser = Parser(
@@ -122,6 +135,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     synth.add_argument("--seed", type=int, default=0)
     synth.set_defaults(run=data_commands.synth)
 
+    graph = command("graph", graph_commands.help_, "features of the nodes of a graph")
+    ways = graph.add_subparsers(metavar="encode", parser_class=Parser)
+    _graph_flags(
+        ways.add_parser("encode", help="who is near whom, as bits of a Bloom filter (Graph DNA)", allow_abbrev=False)
+    )
+
     reproduce = command("reproduce", commands.reproduce, "run an experiment file and write its result page")
     reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
     reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
@@ -131,9 +150,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         sys.exit(0)
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-        chosen = sub.choices[argv[0]]
+        chosen, name = sub.choices[argv[0]], argv[0]
+        for action in chosen._actions:  # `corank graph encode`
+            if isinstance(action, argparse._SubParsersAction) and len(argv) > 1 and argv[1] in action.choices:
+                chosen, name = action.choices[argv[1]], f"{name} {argv[1]}"
         flags = [f for action in chosen._actions for f in action.option_strings]
-        raise CorankError(f"{unknown[0]!r} is not an option of `corank {argv[0]}`{suggest(unknown[0], flags)}")
+        raise CorankError(f"{unknown[0]!r} is not an option of `corank {name}`{suggest(unknown[0], flags)}")
     return args
 
 
@@ -163,6 +185,26 @@ def _model_and_file(parser: Parser, argv: list[str]) -> None:
             }
         flags = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}"])
         group.add_argument(*flags, help=f"{rule.doc} (default {default})".replace("%", "%%"), **options)
+
+
+def _graph_flags(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=graph_commands.encode)
+    parser.add_argument("file", metavar="EDGES", help="a table with a row an edge: source, target and perhaps a weight")
+    parser.add_argument("-o", "--out", required=True, metavar="NPZ", help="where to write the arrays, e.g. dna.npz")
+    parser.add_argument("--depth", type=int, metavar="D", help="steps that a node looks around (default 2)")
+    parser.add_argument("--capacity", type=int, metavar="N", help="nodes that a filter is made for (default 500)")
+    parser.add_argument(
+        "--error", type=float, metavar="P", help="strangers taken for neighbours, at most (default 0.1)"
+    )
+    parser.add_argument("--tight", action="store_true", help="half the bits: what the error rate needs and no more")
+    parser.add_argument("--theta", type=float, metavar="N", help="no further neighbour beyond N nodes (default: all)")
+    parser.add_argument("--seed", type=int, help="fixes the hash and the order of neighbours (default 0)")
+    parser.add_argument("--directed", action="store_true", help="a source sees its target, and not the other way round")
+    parser.add_argument("--sparse", action="store_true", help="write the bits as a matrix for scipy.sparse.load_npz")
+    group = parser.add_argument_group("the table")
+    for column in ("source", "target", "weight"):
+        group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
+    group.add_argument("--separator", help="between columns (default: guessed)")
 
 
 def _data_flags(parser: argparse.ArgumentParser) -> None:

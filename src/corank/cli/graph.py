@@ -1,0 +1,44 @@
+"""`corank graph ...`: the bits of a graph, for whoever wants only these."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from ..errors import CorankError
+from .commands import given, writable
+from .show import QUIET, say
+
+Args = argparse.Namespace
+SATURATED = 0.5  # share of set bits from which a filter says little
+
+
+def help_(args: Args) -> None:
+    raise CorankError("say what to do with the graph: corank graph encode EDGES -o FILE (see corank graph --help)")
+
+
+def encode(args: Args) -> None:
+    """Graph DNA of a table of edges, as a file of plain arrays."""
+    from .. import graph as graphs
+
+    out = Path(args.out)
+    writable(out.parent, out)
+    names = given(args, "source", "target", "weight", "separator")
+    graph, nodes = graphs.read_edges(args.file, **names, directed=args.directed)
+    edges = graph.index.size if args.directed else graph.index.size // 2
+    say(f"{args.file}: {len(nodes):,} nodes, {edges:,} {'directed ' * args.directed}edges")
+    said = start = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said > QUIET:
+            said = time.monotonic()
+            say(f"  {done:,} of {total:,} steps, {said - start:.0f} s")
+
+    options = given(args, "depth", "capacity", "error", "theta", "seed")
+    dna = graphs.encode(graph, **options, tight=args.tight, on_step=progress)
+    dna.save(out, nodes, sparse=args.sparse)
+    say(f"{dna.filter.bits:,} bits a node, depth {dna.depth}, {dna.fill:.1%} of them set; saved to {out}")
+    if dna.fill > SATURATED:
+        say("more than half of the bits are set, which tells nodes badly apart: raise --capacity, or lower --depth")

@@ -1,0 +1,72 @@
+"""Random walks on a weighted graph, with node2vec's two knobs (Grover and Leskovec 2016).
+
+From j, having come from i, the next node k of row j is drawn with probability proportional to weight(j, k) times
+
+    1 / p   if k is i (going back)
+    1       if k is a column of row i (staying near)
+    1 / q   otherwise (going on)
+
+by rejection: k is drawn by weight alone and accepted with its factor over the largest one, so nothing is stored for
+pairs of edges. A step costs O(log degree) a try. Each walk has its own random stream, so threads change nothing.
+
+Shapes: indptr int64[n + 1]; index int32[edges], rising in each row; ladder float64[edges], the running total of the
+weights within each row; out int32[walks, length]. Walk r starts at node r % n; a walk that cannot go on is filled up
+with -1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .sample import _rung, _start, _uniform
+from .threads import kernel
+
+
+@kernel
+def _linked(indptr: np.ndarray, index: np.ndarray, i: int, k: int) -> bool:
+    """Whether k is a column of row i."""
+    low, high = indptr[i], indptr[i + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if index[middle] < k:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < indptr[i + 1] and index[low] == k)
+
+
+@kernel
+def walk(
+    start: int,
+    stop: int,
+    seed: int,
+    p: float,
+    q: float,
+    indptr: np.ndarray,
+    index: np.ndarray,
+    ladder: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """The walks start..stop."""
+    n = indptr.size - 1
+    back, on = 1.0 / p, 1.0 / q
+    largest = max(1.0, back, on)
+    state = np.empty(1, np.uint64)
+    for r in range(start, stop):
+        _start(state, seed, r)
+        before, here = -1, r % n
+        out[r, 0] = here
+        for t in range(1, out.shape[1]):
+            low, high = indptr[here], indptr[here + 1]
+            if low == high:
+                out[r, t:] = -1
+                break
+            while True:
+                k = index[_rung(ladder, low, high, _uniform(state) * ladder[high - 1])]
+                if before < 0:
+                    break
+                factor = back if k == before else 1.0 if _linked(indptr, index, before, k) else on
+                if factor == largest or _uniform(state) * largest < factor:
+                    break
+            out[r, t] = k
+            before, here = here, k

@@ -23,6 +23,7 @@ NAMES = (
     "sasrec",
     "sse",
     "graph",
+    "grmf",
     "graph_bits",
 )
 

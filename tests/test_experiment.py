@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -272,3 +274,13 @@ def test_patience_looks_at_validation(made):
     model = cr.Experiment(data=made.data, models=rows, metrics=["ndcg@10"]).run().best.model
     assert all("ndcg@10" in entry for entry in model.history_)
     assert len(model.history_) < 30
+
+
+def test_models_of_graphs_join_where_there_is_one():
+    made = cr.synthetic.simulation(users=40, items=20, rank=2, train=0.5, valid=0.1)
+    plain = dataclasses.replace(made.split.train, user_graph=None)
+    with_graph = [row.model.name() for row in cr.Experiment(data=made.split, task="explicit").rows_asked()]
+    without = [row.model.name() for row in cr.Experiment(data=plain, task="explicit").rows_asked()]
+    assert set(with_graph) - set(without) == {"grmf", "co_factor"}
+    assert "als" in without
+    assert [row.model.name() for row in cr.Experiment(data=plain, models=["grmf"]).rows_asked()] == ["grmf"]

@@ -18,7 +18,7 @@ LAYERS = [
     {"data", "comparisons", "describe", "tables", "columns", "files", "layout", "graph", "edges", "features"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
-    {"model", "store", "checkpoint"},
+    {"model", "store", "checkpoint", "checks"},
     {"models"},
     {"oracles", "synthetic", "readers", "catalogue", "datasets", "download"},
     {"tune", "results", "experiment", "leaderboard"},

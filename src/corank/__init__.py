@@ -35,9 +35,13 @@ _HOMES = {
     "kernels.threads": ("set_threads", "threads"),
     "models.als": ("ALS",),
     "models.bpr": ("BPR",),
+    "models.co_factor": ("CoFactor",),
     "models.cofirank": ("CofiRank",),
     "models.collrank": ("CollRank",),
     "models.ease": ("EASE",),
+    "models.gcmc": ("GCMC",),
+    "models.grmf": ("GRMF",),
+    "models.grwmf": ("GRWMF",),
     "models.item_knn": ("ItemKNN",),
     "models.list_mf": ("ListMF",),
     "models.mf": ("MF",),
@@ -48,7 +52,7 @@ _HOMES = {
     "models.sse_pt": ("SSEPT",),
     "models.wmf": ("WMF",),
 }
-_MODULES = ("datasets", "metrics", "report", "synthetic")
+_MODULES = ("datasets", "features", "graph", "metrics", "report", "synthetic")
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted([*_WHERE, *_MODULES])

@@ -167,7 +167,8 @@ class Experiment:
             if self.seeds:
                 model = type(model)(**{**model.params(), "seed": seed})
             train = final.train if row.at_most is None else splits.thinned(final.train, row.at_most, seed)
-            model = self._learned(model, train, final.valid, watch, storage / "learned" if self.keep and storage else None)
+            kept = storage / "learned" if self.keep and storage is not None else None
+            model = self._learned(model, train, final.valid, watch, kept)
             if watch.asked_to_stop():  # a half-trained row would be compared unfairly
                 return None
             reports.append(evaluate(model, final, self.measured(), seed=seed, **options))
@@ -204,7 +205,14 @@ class Experiment:
         """The rows, checked before anything is fitted; all models of the task when none are named."""
         if isinstance(self.models, str):
             raise CorankError(f"models={self.models!r}: give a list, such as [{self.models!r}]")
-        return [self._asked(m) for m in self.models or [n for n in available() if find(n).suits(self.task)]]
+        graph = self._has_graph()
+        usual = [n for n in available() if find(n).suits(self.task) and (graph or not find(n).uses_graph)]
+        return [self._asked(m) for m in self.models or usual]
+
+    def _has_graph(self) -> bool:
+        """Whether the rows come with a graph; those of a file do not, those of a name are not opened to see."""
+        data = self.data.train if isinstance(self.data, Split) else self.data
+        return isinstance(data, Dataset) and not (data.user_graph is None and data.item_graph is None)
 
     def _how(self) -> str:
         return self.protocol or TASKS[self.task]

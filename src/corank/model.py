@@ -21,13 +21,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import before_fit, diverged
 from .columns import id_array
 from .data import CSR, Array, Dataset
 from .errors import CorankError, NotFitted, suggest
 from .memory import make_room
-from .params import check, param
+from .params import param
 from .ranking import Ranking, blocks, top_k
-from .split import require_dataset
 
 logger = logging.getLogger("corank")
 
@@ -42,6 +42,7 @@ class Model:
     seed: int = param(0, "fixes every random draw", low=0)
 
     predicts_ratings: ClassVar[bool] = False  # predict() speaks in units of the ratings
+    uses_graph: ClassVar[bool] = False  # without a graph of users or items it is another model with more to do
     tasks: ClassVar[tuple[str, ...]] = ()  # what it is for, where that does not follow from the two below
     task_params: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # hyper-parameters that a task asks for
     takes_comparisons: ClassVar[bool] = False  # reads Dataset.comparisons
@@ -67,24 +68,7 @@ class Model:
         on_epoch : called with a dict after each epoch; training stops cleanly when it returns False.
         checkpoint : a file for the state of training: a fit that finds it goes on there, and ends as if never stopped.
         """
-        check(self)
-        require_dataset(data, "fit")
-        if valid is not None:
-            require_dataset(valid, "valid=")
-        if len(data) == 0:
-            raise CorankError("there are no rows to learn from: give a dataset with at least one")
-        if valid is not None and (valid.users != data.users or valid.items != data.items):
-            raise CorankError("valid has other users or items than the training data: give parts of one split")
-        if data.comparisons is not None and not self.takes_comparisons:
-            raise CorankError(
-                f"{self.name()} does not learn from comparisons, in which an item may be there because it lost: "
-                "use primal_cr or collrank"
-            )
-        if valid is None and getattr(self, "patience", None) is not None:
-            raise CorankError(
-                f"patience={self.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
-                "patience out"
-            )
+        before_fit(self, data, valid)
         for name in self._learned():
             delattr(self, name)
         dim = getattr(self, "dim", 0)
@@ -122,15 +106,7 @@ class Model:
         """What was learned must be finite."""
         for name, value in self._learned().items():
             if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise CorankError(self._diverged(f"training ended with NaN or infinity in {name.rstrip('_')}"))
-
-    def _diverged(self, what: str) -> str:
-        """A sentence with a remedy in the names of the model's own hyper-parameters."""
-        values = self.params()
-        remedies = [f"lower lr (now {values['lr']:g})"] if "lr" in values else []
-        if "reg" in values:
-            remedies.append("raise reg" + (f" (now {values['reg']:g})" if values["reg"] is not None else ""))
-        return f"{what}: {' or '.join(remedies) or 'look for extreme values in the data'}"
+                raise CorankError(diverged(self, f"training ended with NaN or infinity in {name.rstrip('_')}"))
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         """Learn. `rows` is `data.csr()`; every learned attribute ends in `_`; call `_report` after each epoch."""
@@ -161,7 +137,7 @@ class Model:
         entry: dict[str, Any] = {"epoch": epoch, "seconds": _clock() - self._started, **values}
         bad = [name for name, value in values.items() if not math.isfinite(value)]
         if bad:
-            raise CorankError(self._diverged(f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
+            raise CorankError(diverged(self, f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
         if self._valid is not None and len(self._valid):
             from .evaluate import validation_ndcg
 

@@ -54,6 +54,7 @@ def simulation(
     test: float = 0.02,
     valid: float = 0.05,
     noise: float = 0.0,
+    cold: float = 0.0,
     seed: int = 0,
 ) -> Synthetic:
     """The dissertation's "Simulation of Synthetic Data" (chapter 2) for what a friendship graph is worth.
@@ -65,11 +66,12 @@ def simulation(
 
     train, test : shares of all cells.
     valid : share of the training rows that `split.valid` takes off; `split.refit()` gives them back.
+    cold : share of the users who keep their test rows only.
 
     Truth: user_factors [users, rank], item_factors [items, rank].
     """
     _sizes(users=users, items=items, rank=rank, seed=(seed, 0), steps=(steps, 0))
-    _shares(edge=edge, weight=weight, train=train, test=test, valid=valid)
+    _shares(edge=edge, weight=weight, train=train, test=test, valid=valid, cold=cold)
     _number("noise", noise, high=1e6)
     n_train, n_test = round(train * users * items), round(test * users * items)
     n_valid = int(valid * n_train)
@@ -104,11 +106,15 @@ def simulation(
         value[part] = exact + noise * rng.standard_normal(exact.size) if noise else exact
     data = Dataset(_ids(users), _ids(items), user, item, value, user_graph=graph)
     place = rng.permutation(user.size)
+    known = ~np.isin(user, rng.permutation(users)[: round(cold * users)]) if cold else np.ones(user.size, np.bool_)
+    if not (known & (place >= n_test + n_valid)).any():
+        raise CorankError(f"cold={cold:g} leaves no training row: lower it, or raise train={train:g}")
     split = Split(
-        data.take(place >= n_test + n_valid),
-        data.take((place >= n_test) & (place < n_test + n_valid)),
+        data.take(known & (place >= n_test + n_valid)),
+        data.take(known & (place >= n_test) & (place < n_test + n_valid)),
         data.take(place < n_test),
-        f"simulation: {train:g} of the cells for training ({valid:g} of them validation), {test:g} test, seed {seed}",
+        f"simulation: {train:g} of the cells for training ({valid:g} of them validation), {test:g} test, seed {seed}"
+        + (f", {cold:g} of the users cold" if cold else ""),
     )
     return Synthetic(data, FactorOracle(truth), truth, split)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import diverged
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError, MissingExtra
 from ..model import Model, logger
@@ -166,7 +167,7 @@ class Sequential(Model):
         with np.errstate(all="ignore"):
             fine = np.isfinite(self._score(np.flatnonzero(self.user_length_)[:16].astype(np.int32))).all()
         if not fine:
-            raise CorankError(self._diverged("after training the scores are NaN or infinity"))
+            raise CorankError(diverged(self, "after training the scores are NaN or infinity"))
 
     def _remember(self, sequences: CSR) -> None:
         """Keep the newest items of each user, which is what scores are made of."""

@@ -1,0 +1,113 @@
+"""Implicit feedback with a graph over the rows: the rows' own part of the half-step that `graph_block` ties together.
+
+Objective of all rows, in the words of `wmf`:
+
+    sum_r [ sum_p w_p (1 - x_r.v_p)^2 + rho sum_{j not stored} (x_r.v_j)^2 + reg_r |x_r|^2 ] + mu tr(X' Lap X)
+
+The zeros of all rows are in gram = rho V'V, made once a half-step. A row without entries is all zeros, and moves where
+its neighbours pull it. Cost of a row with n entries: n d^2 / 2 + d^3 / 6, and 2 d^2 a step of conjugate gradient.
+
+Arrays: indptr int64[rows + 1], index int32[n], weight float32[n]; reg, pull float32[rows], pull being mu times the
+degree of the row in the graph; gram float32[d, d]; V float32[m, d]; X float32[rows, d], read only; L and R as in
+`graph_block`, with s = d; loss float64[rows].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .graph_block import pack
+from .normal import ROWS, add_outer, rounded, solve
+from .threads import kernel
+
+
+@kernel
+def prepare(
+    start: int,
+    stop: int,
+    indptr: np.ndarray,
+    index: np.ndarray,
+    weight: np.ndarray,
+    rho: float,
+    reg: np.ndarray,
+    pull: np.ndarray,
+    gram: np.ndarray,
+    V: np.ndarray,
+    X: np.ndarray,
+    L: np.ndarray,
+    R: np.ndarray,
+) -> None:
+    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, the graph's part left out."""
+    d = V.shape[1]
+    width = rounded(d)
+    A = np.zeros((width, width), np.float32)
+    y = np.zeros(width, np.float32)
+    floor = np.empty(d, np.float32)
+    rows = np.zeros((ROWS, width), np.float32)
+    scaled = np.zeros((ROWS, width), np.float32)
+    for r in range(start, stop):
+        x = X[r]
+        for i in range(d):
+            total = reg[r] * x[i]
+            for t in range(d):
+                total += gram[i, t] * x[t]
+            y[i] = -total
+            for t in range(i + 1):
+                A[i, t] = gram[i, t]
+            A[i, i] += reg[r] + pull[r]
+        p = indptr[r]
+        last = indptr[r + 1]
+        while p < last:
+            for q in range(ROWS):
+                inside = p + q < last
+                at = p + q if inside else p  # a row of the list that is not there counts 0 times another one
+                v = V[index[at]]
+                inner = np.float32(0)
+                for t in range(d):
+                    inner += v[t] * x[t]
+                share = weight[at] - np.float32(rho) if inside else np.float32(0)
+                push = weight[at] - share * inner if inside else np.float32(0)
+                for t in range(d):
+                    rows[q, t] = v[t]
+                    scaled[q, t] = share * v[t]
+                    y[t] += push * v[t]
+            add_outer(scaled, rows, d, A)
+            p += ROWS
+        for t in range(d):
+            R[r, t] = y[t]
+        solve(A, d, floor, y)
+        pack(A, d, L[r])
+
+
+@kernel
+def losses(
+    start: int,
+    stop: int,
+    indptr: np.ndarray,
+    index: np.ndarray,
+    weight: np.ndarray,
+    rho: float,
+    reg: np.ndarray,
+    gram: np.ndarray,
+    V: np.ndarray,
+    X: np.ndarray,
+    loss: np.ndarray,
+) -> None:
+    """loss[r] = the objective of row r, its regularisation included, the graph's part left out."""
+    d = V.shape[1]
+    for r in range(start, stop):
+        x = X[r]
+        total = 0.0
+        for i in range(d):
+            image = reg[r] * x[i]
+            for t in range(d):
+                image += gram[i, t] * x[t]
+            total += np.float64(image) * x[i]
+        for p in range(indptr[r], indptr[r + 1]):
+            v = V[index[p]]
+            inner = np.float32(0)
+            for t in range(d):
+                inner += x[t] * v[t]
+            score = np.float64(inner)
+            total += weight[p] * (1.0 - score) ** 2 - rho * score * score
+        loss[r] = total

@@ -131,6 +131,7 @@ COUNTS = {  # rows, users with rows, items with rows
     "games": (287_107, 31_013, 23_715),
     "ml-100k": (100_000, 943, 1_682),
     "ml-1m": (1_000_209, 6_040, 3_706),
+    "ml-1m-graphs": (76_156, 2_102, 3_156),
     "ml-1m-sequences": (999_611, 6_040, 3_416),
     "ml-1m-wu-200": (299_200 + 338_787, 1_496, None),
     "ml-1m-wu-all": (939_809 + 60_400, 6_040, 3_706),
@@ -200,6 +201,27 @@ def test_wu_all_is_the_ml_1m_ratings(shared_data: Path) -> None:
     whole, parts = datasets.load("ml-1m", shared_data), datasets.load("ml-1m-wu-all", shared_data)
     np.testing.assert_array_equal(whole.csr().index, parts.csr().index)
     np.testing.assert_array_equal(whole.csr().value, parts.csr().value)
+
+
+def test_ml_1m_graphs(shared_data: Path) -> None:
+    """Against sets of names, movie by movie, and against the labels."""
+    data = datasets.load("ml-1m-graphs", shared_data)
+    assert data.user_graph is not None
+    assert data.item_graph is not None
+    text = (shared_data / "ml-1m-kg" / "movies_extrainfos.dat").read_text("utf-8")
+    fields = [line.split("::") for line in text.splitlines()]
+    cast = {int(one[0]): {name.strip() for name in one[8].split(",")} - {"N/A"} for one in fields}
+    own = [cast.get(movie, set()) for movie in data.items.ids.tolist()]
+    for movie in range(0, len(own), 40):
+        near = [k for k, other in enumerate(own) if k != movie and own[movie] & other]
+        start, stop = data.item_graph.indptr[movie : movie + 2]
+        assert data.item_graph.index[start:stop].tolist() == near
+    assert data.item_graph.index.size == 43_892
+    age = data.user_labels["age"]
+    same = age[:, None] == age
+    np.fill_diagonal(same, False)
+    np.testing.assert_array_equal(data.user_graph.scipy().toarray(), same)
+    assert np.bincount(data.user).max() == 59
 
 
 def test_ml_100k_labels(shared_data: Path) -> None:

@@ -74,6 +74,35 @@ def test_movielens_1m_and_10m_dat(tmp_path: Path) -> None:
     assert not bare.user_labels
 
 
+def test_movielens_1m_with_graphs(tmp_path: Path) -> None:
+    ratings = [(1, 10), (1, 20), (2, 20), (3, 30), (4, 40), *((5, movie) for movie in range(100, 160))]
+    people = "1::F::18::1::a\n2::M::18::1::a\n3::F::25::1::a\n4::F::18::1::a\n5::M::18::1::a\n"
+    write(
+        tmp_path,
+        **{"ml-1m__ratings_0dat": "".join(f"{user}::{movie}::3::7\n" for user, movie in ratings)},
+        **{"ml-1m__users_0dat": people},
+    )
+    # A name within a name is another name, a cast may be unknown, and a movie may be one that nobody here has rated.
+    casts = {10: "Ann Lee, Bo", 20: "Bo,Ann Lee , Cy", 30: "N/A", 40: "Cy, Ann Leeds", 77: "Cy", 101: "N/A"}
+    lines = [f"{movie}::T: 1::95::G::d::g::Ann Lee::w::{cast}::plot::p\n" for movie, cast in casts.items()]
+    files = write(tmp_path / "ml-1m-kg", movies_extrainfos_0dat="".join(lines))
+    data = readers.movielens_graphs(files)
+    assert data.users.ids.tolist() == [1, 2, 3, 4]  # user 5 has 60 ratings
+    assert data.items.ids.tolist() == [10, 20, 30, 40]
+    assert data.user_graph is not None
+    assert data.item_graph is not None
+    expected = [[0, 1, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]]
+    assert data.user_graph.scipy().toarray().tolist() == expected
+    expected = [[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]  # two common actors are one edge
+    assert data.item_graph.scipy().toarray().tolist() == expected
+    (tmp_path / "ml-1m" / "users.dat").unlink()
+    with pytest.raises(CorankError, match=r"needs users\.dat"):
+        readers.movielens_graphs(files)
+    (tmp_path / "ml-1m" / "ratings.dat").unlink()
+    with pytest.raises(CorankError, match=r"corank data fetch ml-1m$"):
+        readers.movielens_graphs(files)
+
+
 def test_movielens_20m_and_25m_csv_in_a_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "ml-25m.zip", "w") as archive:
         archive.writestr(

@@ -274,6 +274,17 @@ CATALOGUE: dict[str, Info] = {
             (WU_SPLITS, "SSE/SSE-BPR/ml1m-50-oc"),
             (Source(f"{GITHUB}/wuliwei9278/SSE/master/SSE-BPR/ml1m-50-oc/ml1m_oc_50_train_ratings.csv"),),
         ),
+        Info(
+            "ml-1m-graphs",
+            "MovieLens 1M, users with fewer than 60 ratings, with graphs of age groups and common actors",
+            f"{HARPER}; actors: H. Lee et al., MeLU, KDD 2019",
+            f"ratings: {MOVIELENS_TERMS}; actors: {UNSTATED}",
+            "https://github.com/hoyeoplee/MeLU (and the ratings of ml-1m, in a folder beside)",
+            ("movies_extrainfos.dat",),
+            ("ml-1m-kg",),
+            (Source(f"{GITHUB}/hoyeoplee/MeLU/master/movielens/ml-1m/movies_extrainfos.dat"),),
+            read=readers.movielens_graphs,
+        ),
         _monti("douban", "Douban, 3000 x 3000, with a user graph", "douban", "H. Ma et al., WSDM 2011"),
         _monti(
             "flixster",

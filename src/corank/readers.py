@@ -57,6 +57,43 @@ def movielens_dat(files: Files) -> Dataset:
     return _with_labels(data, user_labels, item_labels)
 
 
+def movielens_graphs(files: Files) -> Dataset:
+    """MovieLens 1M (of the folder beside) for its users with fewer than 60 ratings, with a graph of each side.
+
+    Movies are neighbours when they name a common actor in `movies_extrainfos.dat` (`::`; the actors are the ninth
+    field, with commas between them), users when they are of one age group. An edge weighs 1, however much is shared.
+    """
+    from .datasets import load  # the ratings are a set of their own, with their own place and terms
+
+    data = load("ml-1m", files.place.parent)
+    if "age" not in data.user_labels:
+        raise CorankError("the graph of age groups needs users.dat beside the ratings of ml-1m: get the set again")
+    data = data.take(np.bincount(data.user)[data.user] < 60).compact()
+    columns = small_table(files, "movies_extrainfos.dat", "::", 11)
+    casts = [list({name.strip() for name in cast.split(",")} - {"", "N/A"}) for cast in columns[8]]
+    actors, actor = np.unique([name for cast in casts for name in cast], return_inverse=True)
+    movie = np.repeat(data.items.codes(integers(columns[0], "movies_extrainfos.dat")), [len(cast) for cast in casts])
+    known = movie >= 0
+    ages, age = np.unique(data.user_labels["age"], return_inverse=True)
+    return dataclasses.replace(
+        data,
+        user_graph=_sharing(np.arange(age.size), age, age.size, ages.size),
+        item_graph=_sharing(movie[known], actor[known], len(data.items), actors.size),
+    )
+
+
+def _sharing(member: Array, group: Array, members: int, groups: int) -> CSR:
+    """An edge of weight 1 between any two members of a common group."""
+    from scipy.sparse import coo_array
+
+    belongs = coo_array((np.ones(member.size, np.float32), (member, group)), shape=(members, groups)).tocsr()
+    graph = (belongs @ belongs.T).tocsr()
+    graph.setdiag(0)
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return from_scipy(graph.sign())
+
+
 def movielens_csv(files: Files) -> Dataset:
     """`ratings.csv` and `movies.csv` with header lines (20M, 25M, latest, latest-small)."""
     frame = table(files, "ratings.csv", ",", ("user", "item", "value", "time"), header=True)

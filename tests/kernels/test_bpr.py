@@ -259,7 +259,7 @@ def test_free_items_are_drawn_uniformly(taken):
     index = np.array([7, *taken, 7], np.int32)  # a row in the middle of others
     state = np.empty(1, np.uint64)
     _start(state, 1, 1)
-    drawn = [bpr._free(state, index, 1, 1 + len(taken), 10) for _ in range(5000)]
+    drawn = [sgd.free(state, index, 1, 1 + len(taken), 10) for _ in range(5000)]
     counts = np.bincount(drawn, minlength=10)
     free = np.setdiff1d(np.arange(10), taken)
     assert counts[taken].sum() == 0
@@ -281,7 +281,7 @@ def test_losses_are_those_of_the_sampled_triples(every, negatives):
         total = 0.0
         for i in sampled:
             for _ in range(negatives):
-                j = bpr._free(state, index, low, high, ITEMS)
+                j = sgd.free(state, index, low, high, ITEMS)
                 u, v, w = (x.astype(np.float64) for x in (U[r], V[i], V[j]))
                 total += bpr_loss(u, v, w, float(bias[i]), float(bias[j]), 0.2)
         assert count[r] == negatives * len(sampled)

@@ -32,6 +32,8 @@ def odds(j, p, rho, pool, graph):
         out[j] += 1 - p
         return out
     near = set(graph[1][graph[0][j] : graph[0][j + 1]].tolist()) & set(pool.tolist()) - {j}
+    if len(near) == pool.size - 1:
+        rho = 1.0  # all are neighbours: it makes no difference, even at 0
     q = p / (rho * len(near) + pool.size - 1 - len(near))
     for k in pool:
         out[k] = 1 - p if k == j else rho * q if k in near else q
@@ -51,7 +53,16 @@ def within(counts, share, sigmas=5):
 
 @pytest.mark.parametrize("j", [0, 2, 3, 4, 5, 11])
 @pytest.mark.parametrize(
-    ("p", "rho", "graph"), [(0.3, 1.0, None), (1.0, 1.0, None), (0.4, 6.0, GRAPH), (1.0, 1.5, GRAPH)]
+    ("p", "rho", "graph"),
+    [
+        (0.3, 1.0, None),
+        (1.0, 1.0, None),
+        (0.4, 6.0, GRAPH),
+        (1.0, 1.5, GRAPH),
+        (0.7, 0.25, GRAPH),
+        (1.0, 0.0, GRAPH),
+        (1.0, 1e9, GRAPH),
+    ],
 )
 def test_odds_are_the_stated_ones(j, p, rho, graph):
     entries = entries_of(np.full(200_000, j), 1)
@@ -105,11 +116,12 @@ def test_who_is_alone_stays():
     assert (sse.replace(np.random.default_rng(0), entries_of(np.full(20, 3), 0), alone, alone).user == 3).all()
 
 
-def test_neighbours_who_take_no_part_and_loops_are_left_out():
-    one = sse.law(0.5, POOL, 2.0, GRAPH)
-    assert one.near[one.indptr[0] : one.indptr[1]].tolist() == [2, 3, 4]
-    assert np.diff(one.indptr).tolist() == [3, 0, 0, 9, 1, 2, 0, 0, 0, 0, 0, 0]
-    assert sse.law(0.5, POOL, 1.0, GRAPH).indptr.size == 0  # all alike: no need to look
+def test_neighbours_who_take_no_part_loops_and_repeats_are_left_out():
+    indptr, index = graph_of([(0, k) for k in (4, 2, 2, 3, 1, 0)] + [(1, 2), (3, 11), (3, 0)])
+    one = sse.law(0.5, POOL, 2.0, (indptr, index))
+    rows = [POOL[one.near[a:b]].tolist() for a, b in zip(one.indptr[:-1], one.indptr[1:], strict=True)]
+    assert rows == [[0, 2, 3, 4], [2], [0, 3, 11], *([k] for k in POOL[3:])]  # each with itself
+    assert sse.law(0.5, POOL, 1.0, GRAPH).place.size == 0  # all alike: no need to look
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
@@ -118,8 +130,8 @@ def test_a_probability_is_one(wrong):
         sse.law(wrong, POOL)
 
 
-@pytest.mark.parametrize("wrong", [0.5, float("nan"), float("inf")])
-def test_neighbours_are_not_avoided(wrong):
+@pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
+def test_rho_is_a_ratio(wrong):
     with pytest.raises(ValueError, match="rho"):
         sse.law(0.1, POOL, wrong, GRAPH)
 

@@ -171,10 +171,11 @@ def test_neighbours_share_rows_when_the_data_has_a_graph(split):
     assert auc(near, split) > auc(anyone, split) + 0.02
 
 
+@pytest.mark.parametrize("rho", [5.0, 0.5])
 @pytest.mark.parametrize("side", ["user", "item"])
-def test_neighbours_without_a_graph_are_a_sentence(split, side):
-    with pytest.raises(cr.CorankError, match=f"rho_{side}=5.*no {side} graph") as error:
-        cr.BPR(**{f"sse_{side}": 0.1, f"rho_{side}": 5.0}).fit(split.train)
+def test_neighbours_without_a_graph_are_a_sentence(split, side, rho):
+    with pytest.raises(cr.CorankError, match=f"rho_{side}={rho:g}\\).*no {side} graph") as error:
+        cr.BPR(**{f"sse_{side}": 0.1, f"rho_{side}": rho}).fit(split.train)
     assert "\n" not in str(error.value)
 
 

@@ -190,10 +190,11 @@ def test_neighbours_share_rows_when_the_data_has_a_graph(many):
     assert gaps[0] > 1.5 * gaps[1]
 
 
+@pytest.mark.parametrize("rho", [5.0, 0.5])
 @pytest.mark.parametrize("side", ["user", "item"])
-def test_neighbours_without_a_graph_are_a_sentence(side):
-    with pytest.raises(cr.CorankError, match=f"rho_{side}=5.*no {side} graph") as error:
-        cr.MF(**{f"sse_{side}": 0.1, f"rho_{side}": 5.0}).fit(random_data())
+def test_neighbours_without_a_graph_are_a_sentence(side, rho):
+    with pytest.raises(cr.CorankError, match=f"rho_{side}={rho:g}\\).*no {side} graph") as error:
+        cr.MF(**{f"sse_{side}": 0.1, f"rho_{side}": rho}).fit(random_data())
     assert "\n" not in str(error.value)
 
 

@@ -24,6 +24,8 @@ def law(size: int, p: float, reserved: set[int], near: dict[int, set[int]] | Non
     free = [j for j in range(size) if j not in reserved]
     for j in free:
         weight = {k: 1.0 if near is None or k not in near.get(j, ()) else rho for k in free if near is None or k != j}
+        if not any(weight.values()):  # rho = 0, and there are only neighbours
+            weight = dict.fromkeys(weight, 1.0)
         P[j, j] = 1 - p
         for k, w in weight.items():
             P[j, k] += p * w / sum(weight.values())
@@ -55,6 +57,7 @@ GRAPH = random_graph(9, 0)
         (set(), GRAPH, 4.0),
         ({0}, GRAPH, 4.0),
         ({3, 4, 8}, GRAPH, 0.25),
+        ({0}, GRAPH, 0.0),
         ({0, 1, 3, 4, 5, 7, 8}, GRAPH, 3.0),
         (set(), {}, 4.0),
     ],
@@ -362,7 +365,8 @@ IDS = torch.arange(5)
         (r"p='much': the probability", lambda: sse(IDS, 5, "much")),
         (r"p holds 1.5: the probability", lambda: sse(IDS, 5, torch.tensor([0.5, 1.5, 0.0, 0.0, 0.0]))),
         (r"p of the shape \[4\] does not broadcast to \[5\]", lambda: sse(IDS, 5, torch.full((4,), 0.5))),
-        (r"rho=0: neighbours", lambda: sse(IDS, 5, 0.5, rho=0)),
+        (r"rho=-1: neighbours", lambda: sse(IDS, 5, 0.5, rho=-1)),
+        (r"rho=inf: neighbours", lambda: sse(IDS, 5, 0.5, rho=float("inf"))),
         (r"the reserved id 5 is not one of the table: its ids are 0 to 4", lambda: sse(IDS, 5, 0.5, reserved=[5])),
         (r"the reserved id -1 is not one", lambda: sse(IDS, 5, 0.5, reserved=[-1])),
         (r"all 5 ids are reserved", lambda: sse(IDS, 5, 0.5, reserved=range(5))),

@@ -28,7 +28,7 @@ import math
 import numpy as np
 
 from .sample import FULL, LOW, SHIFT, _scatter, _start, _word
-from .sgd import Blocks, Parts, below, shuffle
+from .sgd import Blocks, Parts, below, free, shuffle
 from .threads import kernel
 
 TRIES = 64  # draws for a negative; who has nearly every item of a stripe goes without, once in a while
@@ -51,35 +51,6 @@ def _pull(x: np.float32) -> np.float32:
 
 
 @kernel
-def _free(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int) -> int:
-    """A column that is not among index[low:high], each of them equally likely; there must be one."""
-    k: int = below(state, columns - (high - low))
-    first = low
-    while low < high:  # the first place with more than k free columns before it
-        middle = (low + high) >> 1
-        if index[middle] - (middle - first) > k:
-            high = middle
-        else:
-            low = middle + 1
-    return k + low - first
-
-
-@kernel
-def _has(index: np.ndarray, low: int, high: int, j: int) -> bool:
-    """Whether j is in index[low:high]."""
-    while high - low > 64:
-        middle = (low + high) >> 1
-        if index[middle] <= j:
-            low = middle
-        else:
-            high = middle
-    hit = False
-    for p in range(low, high):  # a vector loop: faster than guessing the last six turns
-        hit |= index[p] == j
-    return hit
-
-
-@kernel
 def negatives(
     start: int,
     stop: int,
@@ -97,16 +68,22 @@ def negatives(
     """
     state = np.empty(1, np.uint64)
     members, member_first, stripe = parts.members, parts.member_first, parts.stripe
+    # The triples of a user stand together: to mark the user's row once beats a search in it for each of them.
+    holder = np.full(stripe.size, -1, np.int32)
+    user = -1
     for p in range(start, stop):
+        if user != -1 - value[p]:
+            user = -1 - value[p]
+            for k in range(indptr[user], indptr[user + 1]):
+                holder[index[k]] = user
         _start(state, seed, p)
         i = item[p]
         first = member_first[stripe[i]]
         count = member_first[stripe[i] + 1] - first
-        low, high = indptr[-1 - value[p]], indptr[-value[p]]
         found = i
         for _ in range(TRIES):
             j = members[first + below(state, count)]
-            if j != i and not _has(index, low, high, j):
+            if j != i and holder[j] != user:
                 found = j
                 break
         value[p] = -1 - found
@@ -234,7 +211,7 @@ def losses(
         for p in range((low + every - 1) // every * every, high, every):
             i = index[p]
             for _ in range(negatives):
-                j = _free(state, index, low, high, V.shape[0])
+                j = free(state, index, low, high, V.shape[0])
                 x = np.float64(_margin(U[r], V[i], V[j]) + bias[i] - bias[j])
                 held = bias[i] * bias[i] + bias[j] * bias[j]
                 for f in range(U.shape[1]):
@@ -275,7 +252,7 @@ def fold_in(
             for p in range(low, high):
                 for _ in range(negatives):
                     i = index[p]
-                    j = _free(state, index, low, high, V.shape[0])
+                    j = free(state, index, low, high, V.shape[0])
                     v, w = V[i], V[j]
                     move = rate * _pull(_margin(x, v, w) + bias[i] - bias[j])
                     keep = np.float32(1) - rate * reg

@@ -139,6 +139,20 @@ def below(state: np.ndarray, n: int) -> int:
 
 
 @kernel
+def free(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int) -> int:
+    """A column that is not among index[low:high] (rising), each of them equally likely; there must be one."""
+    k: int = below(state, columns - (high - low))
+    first = low
+    while low < high:  # the first place with more than k free columns before it
+        middle = (low + high) >> 1
+        if index[middle] - (middle - first) > k:
+            high = middle
+        else:
+            low = middle + 1
+    return k + low - first
+
+
+@kernel
 def shuffle(state: np.ndarray, start: int, stop: int, user: np.ndarray, item: np.ndarray, value: np.ndarray) -> None:
     """Bring the entries start..stop into random order."""
     for p in range(stop - 1, start, -1):

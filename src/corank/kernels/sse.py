@@ -7,8 +7,9 @@ item. What stands in instead:
     SSE-Graph   another row k than the own one j, with p(j, k) = rho q_j for neighbours of j and q_j for all others,
                 q_j = p / (rho deg_j + N - 1 - deg_j), so that p(j, j) = 1 - p
 
-A draw costs O(1) and needs no N x N table: rho q is q for everybody and (rho - 1) q for neighbours on top, so with
-probability (rho - 1) deg / ((rho - 1) deg + N - 1) it is a neighbour and otherwise anybody else.
+rho below 1 keeps neighbours apart; where everybody is a neighbour, rho makes no difference. No N x N table is needed: a
+draw chooses between the neighbours and the others, by rho deg to N - 1 - deg, and then finds the r-th of them, by a
+binary search in the row's neighbours where it is one of the others.
 
 All replacements of an epoch are drawn before its entries are dealt into blocks (see `sgd`), and the deal goes by the
 rows that stand in. A step then touches rows of its own block only, whatever was drawn: the odds are exactly the stated
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .sample import _start, _uniform
-from .sgd import Entries, below
+from .sgd import Entries, below, free
 from .threads import kernel
 
 
@@ -33,30 +34,37 @@ class Law(NamedTuple):
     p: float
     rho: float
     pool: np.ndarray  # int32[N], rising: the rows that take part
-    indptr: np.ndarray  # int64[rows + 1], or empty: no graph
-    near: np.ndarray  # int32[edges]: the neighbours of each row, all of them in the pool
+    place: np.ndarray  # int32[rows]: where a row stands in the pool; empty: no graph
+    indptr: np.ndarray  # int64[N + 1], by place
+    near: np.ndarray  # int32[edges + N], rising within a row: the places of its neighbours and its own
 
 
 def law(p: float, pool: np.ndarray, rho: float = 1.0, graph: tuple[np.ndarray, np.ndarray] | None = None) -> Law:
     """The law of one side; only rows of `pool` are replaced and stand in.
 
-    graph : (indptr int64[rows + 1], index int32[edges]); loops and neighbours outside the pool are left out. Without
-    a graph, or with rho = 1, it is SSE-SE.
+    graph : (indptr int64[rows + 1], index int32[edges]); loops and neighbours outside the pool are left out, and an
+    edge given twice counts once. Without a graph, or with rho = 1, it is SSE-SE.
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"p={p}: a probability must be between 0 and 1")
-    if not 1.0 <= rho < np.inf:
-        raise ValueError(f"rho={rho}: neighbours must be at least as likely as others, so rho must be at least 1")
+    if not 0.0 <= rho < np.inf:
+        raise ValueError(f"rho={rho}: neighbours stand in rho times as often, so it must be a number of at least 0")
     pool = np.ascontiguousarray(pool, np.int32)
     if graph is None or rho == 1.0:
-        return Law(float(p), 1.0, pool, np.zeros(0, np.int64), np.zeros(0, np.int32))
+        none = np.zeros(0, np.int32)
+        return Law(float(p), 1.0, pool, none, none.astype(np.int64), none)
     indptr, index = graph
-    member = np.zeros(indptr.size - 1, np.bool_)
-    member[pool] = True
-    owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-    kept = member[index] & (index != owner)
-    total = np.concatenate([[0], np.cumsum(kept)])
-    return Law(float(p), float(rho), pool, total[indptr].astype(np.int64), index[kept].astype(np.int32))
+    place = np.full(indptr.size - 1, -1, np.int32)
+    place[pool] = np.arange(pool.size)
+    owner, other = np.repeat(place, np.diff(indptr)), place[index]
+    kept = (owner >= 0) & (other >= 0)
+    own = np.arange(pool.size, dtype=np.int64)
+    # Each row is a neighbour of its own here, as what is not drawn must be known too.
+    edge = np.concatenate([owner[kept].astype(np.int64) * pool.size + other[kept], own * (pool.size + 1)])
+    edge.sort(kind="stable")  # mostly in order already, and then linear
+    owner, other = np.divmod(edge[np.diff(edge, prepend=-1) > 0], max(pool.size, 1))
+    first = np.searchsorted(owner, np.arange(pool.size + 1)).astype(np.int64)
+    return Law(float(p), float(rho), pool, place, first, other.astype(np.int32))
 
 
 @kernel
@@ -88,6 +96,7 @@ def _stand_in(
     sides: np.ndarray,
     rho: float,
     pool: np.ndarray,
+    place: np.ndarray,
     indptr: np.ndarray,
     near: np.ndarray,
     row: np.ndarray,
@@ -99,17 +108,18 @@ def _stand_in(
     for k in range(row.size):
         if sides[k] & side == 0:
             continue
-        if indptr.size == 0:
+        if place.size == 0:
             row[k] = pool[below(state, n)]
         elif n > 1:
-            first = indptr[row[k]]
-            degree = indptr[row[k] + 1] - first
-            extra = (rho - 1.0) * degree
-            if _uniform(state) * (extra + n - 1) < extra:
-                row[k] = near[first + below(state, degree)]
+            own = place[row[k]]
+            low, high = indptr[own], indptr[own + 1]
+            degree = high - low - 1
+            weight = rho * degree
+            if degree == n - 1 or _uniform(state) * (weight + n - 1 - degree) < weight:
+                at = low + below(state, degree)
+                row[k] = pool[near[at + 1 if near[at] >= own else at]]
             else:
-                place = below(state, n - 1)  # in the pool without row[k]
-                row[k] = pool[place + 1 if pool[place] >= row[k] else place]
+                row[k] = pool[free(state, near, low, high, n)]
 
 
 @kernel
@@ -140,8 +150,8 @@ def split(rng: np.random.Generator, entries: Entries, each: int, users: Law, ite
     """The steps of an epoch with `each` steps an entry, each with coins of its own.
 
     entries.value int32[n] is `each` everywhere. What comes out begins with the same entries, value = the number of
-    their steps in which nothing is replaced; then, one entry each, the other steps, value = -1 - the user whose step it
-    really is.
+    their steps in which nothing is replaced; then, one entry each and in the same order, the other steps, value =
+    -1 - the user whose step it really is.
     """
     if users.p == items.p == 0:
         return entries

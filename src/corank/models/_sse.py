@@ -23,10 +23,10 @@ class SharedRows(Model):
     sse_user: float = param(0.0, "SSE: probability that a step uses the row of another user", low=0.0, high=1.0)
     sse_item: float = param(0.0, "SSE: probability that a step uses the row of another item", low=0.0, high=1.0)
     rho_user: float = param(
-        1.0, "SSE: how much likelier than others a neighbour in the user graph stands in; 1 = no graph", low=1.0
+        1.0, "SSE: how much likelier than others a neighbour in the user graph stands in; 1 = no graph", low=0.0
     )
     rho_item: float = param(
-        1.0, "SSE: how much likelier than others a neighbour in the item graph stands in; 1 = no graph", low=1.0
+        1.0, "SSE: how much likelier than others a neighbour in the item graph stands in; 1 = no graph", low=0.0
     )
     dropout: float = param(0.0, "probability that a step leaves a coordinate as it is", low=0.0, high=0.99)
 
@@ -39,7 +39,7 @@ class SharedRows(Model):
 
         p, rho = float(getattr(self, f"sse_{side}")), float(getattr(self, f"rho_{side}"))
         graph: CSR | None = getattr(data, f"{side}_graph")
-        if rho > 1 and graph is None:
+        if rho != 1 and graph is None:
             raise CorankError(
                 f"{type(self).__name__}(rho_{side}={rho:g}): the data has no {side} graph to look for neighbours in; "
                 f"give the dataset its {side}_graph, or leave rho_{side} at 1"

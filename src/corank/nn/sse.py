@@ -5,6 +5,7 @@ Wu, Li, Hsieh and Sharpnack (NeurIPS 2019). An id is kept with probability 1 - p
 - SSE-SE draws uniformly from all N. The id itself may come, as in the authors' code: a share p (1 - 1/N) changes.
 - SSE-Graph draws from the N - 1 others, each neighbour in the graph rho times as often as each id that is none:
   the set of neighbours has probability rho deg / (rho deg + N - 1 - deg), and inside a set all are equal.
+  rho below 1 keeps neighbours apart; where everybody is a neighbour, rho makes no difference.
 
 Reserved ids (padding, unknown) are neither replaced nor drawn, and do not count in N. Nothing of size N x N is made:
 the r-th id that is not a neighbour is found by one binary search, for a whole batch at once and without rejection.
@@ -150,8 +151,8 @@ class Replacement:
         self.reserved = _reserved(reserved, size)
         self.p, self.on = _probability(p)
         self.rho = float(rho)
-        if not 0 < self.rho < math.inf:
-            raise ValueError(f"rho={rho}: neighbours are drawn rho times as often, so it must be a number above 0")
+        if not 0 <= self.rho < math.inf:
+            raise ValueError(f"rho={rho}: neighbours are drawn rho times as often, so it must be at least 0 and finite")
         if self.reserved and len(self.reserved) == size:
             raise ValueError(f"all {size} ids are reserved: leave at least one that can be drawn")
         rows = size if graph is None else graph.size if isinstance(graph, Graph) else len(graph[0]) - 1

@@ -1,4 +1,4 @@
-"""Keeping the best epoch: with `patience`, training stops after so many epochs without a better NDCG@10 on `valid`."""
+"""Keeping the best epoch: with `patience`, training stops after so many epochs without a better figure on `valid`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ..model import Model
 class Best:
     """Copies of learned arrays as they were after the best epoch so far; nothing for a model without patience."""
 
-    def __init__(self, model: Model, *arrays: Array) -> None:
-        self.model, self.arrays = model, arrays
+    def __init__(self, model: Model, *arrays: Array, by: str = "ndcg@10", sign: int = 1) -> None:
+        """by: the entry of `history_` that counts; sign: -1 where less is better."""
+        self.model, self.arrays, self.by, self.sign = model, arrays, by, sign
         self.patience: int | None = getattr(model, "patience", None)
         self.copies = [] if self.patience is None else [array.copy() for array in arrays]
 
@@ -25,7 +26,7 @@ class Best:
         measured = self._measured()
         if self.patience is None or not measured:
             return
-        leader = int(np.argmax(np.nan_to_num(measured))) + 1
+        leader = int(np.argmax(np.nan_to_num(measured, nan=-np.inf))) + 1
         if leader == epoch:
             for copy, array in zip(self.copies, self.arrays, strict=True):
                 copy[:] = array
@@ -38,4 +39,4 @@ class Best:
                 array[:] = copy
 
     def _measured(self) -> list[float]:
-        return [entry["ndcg@10"] for entry in self.model.history_ if "ndcg@10" in entry]
+        return [self.sign * entry[self.by] for entry in self.model.history_ if self.by in entry]

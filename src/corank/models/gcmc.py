@@ -27,6 +27,7 @@ from ..errors import CorankError, MissingExtra
 from ..memory import make_room
 from ..model import Model
 from ..params import param
+from ._best import Best
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -136,10 +137,9 @@ class GCMC(Model):
         )
         if self.average > 0:
             self.weights_, carried["live"] = weights.copy(), weights
-        if self.patience is not None:
-            carried["best"] = weights.copy()
+        best = Best(self, self.weights_, by="rmse", sign=-1)
         batches = min(int(self.batches), user.size)
-        for epoch in self._epochs(rng, **carried):
+        for epoch in self._epochs(rng, **carried, **best.carried()):
             total = 0.0
             deal = rng.permutation(user.size) % batches
             with trainer.workers():
@@ -152,13 +152,8 @@ class GCMC(Model):
                         keep = min(float(self.average), step / (step + 9))
                         self.weights_ += np.float32(1 - keep) * (weights - self.weights_)
             self._tell(epoch, total / user.size, net, graph)
-            if "best" in carried and "rmse" in self.history_[-1]:
-                leader = int(np.argmin([entry["rmse"] for entry in self.history_])) + 1
-                if leader == epoch:
-                    carried["best"][:] = self.weights_
-                self._enough = epoch - leader >= (self.patience or 0)
-        if "best" in carried and self.history_ and "rmse" in self.history_[-1]:
-            self.weights_ = carried["best"]
+            best.look(epoch)
+        best.put_back()
         self._encode(net, graph)
 
     def _network(self) -> Network:

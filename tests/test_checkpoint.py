@@ -113,3 +113,20 @@ def test_kill_dash_nine(asked, first, tmp_path):
     for key, value in other._learned().items():
         if isinstance(value, np.ndarray):
             assert np.array_equal(value, getattr(one, key)), key
+
+
+def test_other_labels_and_other_validation_rows_are_another_fit(data, tmp_path):
+    """What is learned hangs on the labels where a model shares by them, and on the rows that say when to stop."""
+    pytest.importorskip("torch")
+    file, stop = tmp_path / "part", lambda entry: False
+    split = cr.leave_last_out(data)
+    parts = [split.train, dataclasses.replace(split.train, user_labels={"group": np.arange(80) % 3})]
+    settings = {"dim": 4, "dim_user": 4, "epochs": 3, "share": "group"}
+    cr.SSEPT(**settings).fit(parts[0], checkpoint=file, on_epoch=stop)
+    with pytest.raises(cr.CorankError, match="another fit"):
+        cr.SSEPT(**settings).fit(parts[1], checkpoint=file)
+    file.unlink()
+    model = cr.SASRec(dim=4, epochs=3, patience=2)
+    model.fit(split.train, valid=split.valid, checkpoint=file, on_epoch=stop)
+    with pytest.raises(cr.CorankError, match="another fit"):
+        model.fit(split.train, valid=split.test, checkpoint=file)

@@ -125,3 +125,11 @@ def test_other_mistakes(run, tmp_path):
     assert "the following arguments are required: -o" in run("graph encode e.csv")[1]
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing")
     assert "cannot be read as Parquet" in run("graph encode bad.parquet -o d.npz")[1]
+
+
+def test_the_table_is_never_written_over(tmp_path, capsys):
+    table = tmp_path / "edges.csv"
+    table.write_text("source,target\nann,bob\nbob,cy\n")
+    assert main(["graph", "encode", str(table), "-o", str(table)]) != 0
+    assert "is the file that is read" in capsys.readouterr().err
+    assert table.read_text() == "source,target\nann,bob\nbob,cy\n"

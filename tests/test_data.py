@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import coo_array, csr_array, csr_matrix, random_array
 
 import corank as cr
 from corank.data import Vocab, settle_duplicates
@@ -343,3 +343,9 @@ def test_settling_equals_the_obvious_way(rows: list[tuple[int, int, int, int]], 
     assert [g[:2] for g in got] == [w[:2] for w in want]
     assert [g[3] for g in got] == [w[3] for w in want]
     assert np.allclose([g[2] for g in got], [w[2] for w in want])
+
+
+@pytest.mark.parametrize("make", [np.array, coo_array, csr_matrix], ids=["dense", "coo", "matrix"])
+def test_a_graph_may_be_any_matrix(make):
+    data = cr.from_arrays(user=[0, 1, 2], item=[0, 1, 0], user_graph=make([[0, 2, 0], [2, 0, 0], [0, 0, 0]]))
+    assert data.user_graph.scipy().toarray().tolist() == [[0, 2, 0], [2, 0, 0], [0, 0, 0]]

@@ -27,10 +27,11 @@ CARRIED = "carried."
 class Checkpoint:
     """The file of one fit; made by `Model.fit(checkpoint=...)`."""
 
-    def __init__(self, path: str | Path, model: Model, data: Dataset) -> None:
+    def __init__(self, path: str | Path, model: Model, data: Dataset, valid: Dataset | None = None) -> None:
         self.path = Path(path)
         self.model = model
-        self.question = fingerprint(model, data)
+        watched = valid is not None and getattr(model, "patience", None) is not None
+        self.question = fingerprint(model, data) + (fingerprint(model, valid) if watched and valid is not None else "")
         self.took = self.saved = 0.0
 
     def restore(self, rng: np.random.Generator) -> int:
@@ -94,4 +95,6 @@ def fingerprint(model: Model, data: Dataset) -> str:
     graphs = [array for graph in (data.user_graph, data.item_graph) if graph is not None for array in graph[:3]]
     for array in (data.user, data.item, data.value, data.time, *graphs):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    for name, labels in sorted(data.user_labels.items()):
+        digest.update(repr([name, np.asarray(labels).tolist()]).encode())
     return digest.hexdigest()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .errors import CorankError
 from .params import check
@@ -31,6 +34,12 @@ def before_fit(model: Model, data: Any, valid: Any) -> None:
         raise CorankError(
             f"patience={model.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
             "patience out"
+        )
+    if model.predicts_ratings and np.ptp(data.value) == 0:
+        logging.getLogger("corank").warning(
+            "%s: all ratings are %g, which tells no items apart; without ratings use wmf, ease or bpr",
+            model.name(),
+            data.value[0],
         )
 
 

@@ -290,12 +290,15 @@ def from_arrays(
     value: ArrayLike | None = None,
     time: ArrayLike | None = None,
     duplicates: Duplicates = "last",
-    user_graph: CSR | None = None,
-    item_graph: CSR | None = None,
+    user_graph: Any = None,
+    item_graph: Any = None,
     user_labels: Mapping[str, Array] | None = None,
     item_labels: Mapping[str, Array] | None = None,
 ) -> Dataset:
     """A dataset from columns of one length; without `value` each row counts 1.
+
+    user_graph, item_graph : a CSR, or any scipy sparse matrix or dense array, over the users (items) in the order of
+        the vocabulary, which is that of the sorted ids.
 
     duplicates : what to do with rows that name the same (user, item) pair: keep the 'last' one (latest time, then file
         order), the 'first', their 'sum', 'mean' or 'max' (at the last one's place), 'keep' all, or raise an 'error'.
@@ -309,8 +312,8 @@ def from_arrays(
         item_codes,
         np.ones(user_codes.size, np.float32) if value is None else numbers(value, "value"),
         None if time is None else numbers(time, "time"),
-        user_graph,
-        item_graph,
+        user_graph if user_graph is None or isinstance(user_graph, CSR) else from_scipy(user_graph),
+        item_graph if item_graph is None or isinstance(item_graph, CSR) else from_scipy(item_graph),
         dict(user_labels or {}),
         dict(item_labels or {}),
     )

@@ -35,7 +35,8 @@ def from_edges(
     nodes : the nodes there are; an edge that names another one is refused. None: all that the edges name.
     weight : of each edge, added up where an edge is listed twice; without weights an edge weighs 1 however often it
         is listed. A self loop names a node and is no edge.
-    directed : row `source` has `target` as a column. Otherwise both directions are there, max(A, A').
+    directed : row `source` has `target` as a column. Otherwise both directions are there, max(A, A'): weights of an
+        edge that is listed in both directions are not added up, the larger one counts.
     """
     from scipy.sparse import coo_array
 
@@ -152,6 +153,8 @@ def tidy(graph: CSR) -> CSR:
 
 def checked(graph: CSR) -> CSR:
     """The graph without zeros, when it is one: square, with nodes, columns that exist and weights that can be."""
+    if not isinstance(graph, CSR):
+        raise CorankError(f"a graph is a corank CSR, not a {type(graph).__name__}: make one with corank.from_scipy")
     n, index, value, indptr = graph.rows, graph.index, graph.value, graph.indptr
     if n < 1:
         raise CorankError("the graph has no nodes: give at least one")

@@ -86,7 +86,7 @@ class Model:
         if checkpoint is not None:
             from .checkpoint import Checkpoint
 
-            self._checkpoint = Checkpoint(checkpoint, self, data)
+            self._checkpoint = Checkpoint(checkpoint, self, data, valid)
         try:
             self._fit(data, rows, np.random.default_rng(self.seed))
             self.fit_seconds_ = _clock() - self._started

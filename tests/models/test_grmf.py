@@ -312,3 +312,20 @@ def test_the_model_file_knows_no_graph(tmp_path):
     model = GRMF(dim=4, user_graph="dna-2").fit(random_data(17))
     assert not [name for name in vars(model) if "laplacian" in name]
     assert set(model._learned()) == set(ALS(dim=4).fit(random_data(17))._learned())
+
+
+def test_without_a_graph_it_says_what_it_is(caplog):
+    data = cr.synthetic.simulation(users=30, items=20, rank=2, train=0.5).split.train
+    plain = dataclasses.replace(data, user_graph=None)
+    cr.GRMF(dim=2, epochs=2).fit(data)
+    assert "no graph" not in caplog.text
+    for model, name in ((cr.GRMF, "ALS"), (cr.GRWMF, "WMF"), (cr.CoFactor, "ALS")):
+        caplog.clear()
+        model(dim=2, epochs=2).fit(plain)
+        assert f"no graph of users or items, so this is plain {name}" in caplog.text
+
+
+def test_ratings_that_are_all_equal_are_remarked_on(caplog):
+    data = cr.from_arrays(user=[0, 0, 1, 1], item=[0, 1, 1, 2])
+    cr.ALS(dim=2, epochs=1).fit(data)
+    assert "all ratings are 1, which tells no items apart" in caplog.text

@@ -65,6 +65,8 @@ def test_users_of_one_label_share_a_vector(data):
     np.testing.assert_array_equal(scores[2], scores[3])
     assert scores[0].argmax() == 6
     assert scores[2].argmax() == 8
+    some = dataclasses.replace(data, user_labels={"way": np.array([None, "up", "down", 3.0] * 10, object)})
+    assert table(SSEPT(**SMALL, share="way").fit(some), "user").shape == (4, 4)
     assert table(SSEPT(**SMALL, share="everyone").fit(data), "user").shape == (1, 4)
 
 

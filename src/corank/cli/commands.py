@@ -71,7 +71,7 @@ def fit(args: Args) -> None:
     """Learn one model from all rows and save it."""
     model = _asked_model(args)
     out = Path(args.out)
-    writable(out.parent, out)
+    writable(out.parent, out, source=args.file)
     data = open_table(args)
     valid = None
     if getattr(model, "patience", None) is not None:
@@ -101,7 +101,7 @@ def tune(args: Args) -> None:
 
     model = _asked_model(args)
     out = Path(args.out or f"{args.model}.toml")
-    writable(out.parent, out)
+    writable(out.parent, out, source=args.file)
     options = _evaluation(args)
     experiment = Experiment(data=open_table(args), split=args.split or "auto", **options, **given(args, "task"))
     experiment.check()
@@ -325,8 +325,8 @@ def _words(text: str, flag: str) -> list[str]:
     return words
 
 
-def writable(folder: Path, *targets: Path) -> None:
-    """Find out before the work, not after it, that the results cannot be written."""
+def writable(folder: Path, *targets: Path, source: str | Path | None = None) -> None:
+    """Find out before the work, not after it, that the results cannot be written, or would be over what is read."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -334,6 +334,8 @@ def writable(folder: Path, *targets: Path) -> None:
     except OSError as why:
         raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
     for target in targets:
+        if source is not None and target.exists() and Path(source).exists() and target.samefile(source):
+            raise CorankError(f"{target} is the file that is read, and would be lost: choose another with -o")
         if target.is_dir():
             raise CorankError(f"{target} is a folder, and a file of that name is to be written: choose another with -o")
 

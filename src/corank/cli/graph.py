@@ -23,7 +23,7 @@ def encode(args: Args) -> None:
     from .. import graph as graphs
 
     out = Path(args.out)
-    writable(out.parent, out)
+    writable(out.parent, out, source=args.file)
     names = given(args, "source", "target", "weight", "separator")
     graph, nodes = graphs.read_edges(args.file, **names, directed=args.directed)
     edges = graph.index.size if args.directed else graph.index.size // 2

@@ -13,7 +13,7 @@ from ..data import CSR, Array, Dataset, from_scipy
 from ..errors import CorankError
 from ..graph import KINDS, side_graph, symmetric
 from ..memory import make_room
-from ..model import Model
+from ..model import Model, logger
 from ..params import param
 
 Side = Literal["user", "item"]
@@ -55,6 +55,14 @@ class GraphOptions(Model):
             )
         return kind
 
+    def _kinds(self, data: Dataset) -> dict[Side, str]:
+        """What is to be made of each graph; sides without one are left out."""
+        if data.user_graph is None and data.item_graph is None:
+            plain = next(base for base in type(self).__mro__ if not getattr(base, "uses_graph", True)).__name__
+            logger.warning("%s: the data has no graph of users or items, so this is plain %s", self.name(), plain)
+        kinds = {side: self._kind(data, side) for side in SIDES}
+        return {side: kind for side, kind in kinds.items() if kind != "none"}
+
     def _side_graph(self, data: Dataset, side: Side, kind: str) -> CSR:
         """The graph over the users or the items, written down: nodes beyond them have no rows of their own."""
         options: dict[str, Any] = {"capacity": self.capacity, "error": self.error, "seed": self.seed}
@@ -81,11 +89,8 @@ class Smoothed(GraphOptions):
     order: int = param(1, "order of the smoothness: 1 = like the friends, 2 = like their surroundings", low=1, high=6)
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        self._laplacians: dict[Side, Operator] = {}
-        for side in SIDES:
-            kind = self._kind(data, side)
-            if kind != "none":
-                self._laplacians[side] = self._operator(data, side, kind)
+        kinds = self._kinds(data).items()
+        self._laplacians = {side: self._operator(data, side, kind) for side, kind in kinds}
         try:
             super()._fit(data, rows, rng)
         finally:

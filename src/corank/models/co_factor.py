@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, from_scipy
 from ..params import param
-from ._graph import SIDES, GraphOptions, Side, transposed
+from ._graph import GraphOptions, Side, transposed
 from .als import ALS
 
 
@@ -37,11 +37,9 @@ class CoFactor(GraphOptions, ALS):
     zeros: float = param(1.0, "pairs without a tie for each one with, drawn at random", low=0.0, high=100.0)
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
-        kinds = {side: self._kind(data, side) for side in SIDES}
         self._ties: dict[Side, Ties] = {
             side: self._tied(self._side_graph(data, side, kind), len(getattr(data, f"{side}s")))
-            for side, kind in kinds.items()
-            if kind != "none"
+            for side, kind in self._kinds(data).items()
         }
         try:
             super()._fit(data, rows, rng)

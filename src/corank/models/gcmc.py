@@ -276,7 +276,7 @@ class GCMC(Model):
         if kind in WALKS:
             from .. import features
 
-            vectors = getattr(features, kind)(graph, seed=int(self.seed))
+            vectors = getattr(features, kind)(symmetric(graph), seed=int(self.seed))
             n, width = vectors.shape
             index = np.tile(np.arange(width, dtype=np.int32), n)
             return CSR(np.arange(n + 1, dtype=np.int64) * width, index, vectors.ravel(), width)

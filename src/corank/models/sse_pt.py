@@ -64,7 +64,8 @@ class SSEPT(SASRec):
             if labels is None:
                 known = "they have none" if not data.user_labels else "known are " + ", ".join(sorted(data.user_labels))
                 raise CorankError(f"SSEPT(share={self.share!r}): the users of this data have no such label; {known}")
-            self.user_row_ = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+            # As text, because some may be missing: who has no label is in the group of those.
+            self.user_row_ = np.unique([str(label) for label in labels], return_inverse=True)[1].astype(np.int64)
         super()._fit(data, rows, rng)
 
     def _user_vectors(self) -> int:

@@ -7,18 +7,14 @@ many entries as the published one (104 million here, 107 million there for Douba
 from __future__ import annotations
 
 import importlib.util
-import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 import corank as cr
-from corank import canvas
 from corank.data import CSR
 from corank.graph import encode, from_edges
 
-from .tools import Table
+from .tools import Table, best_of, growth_picture
 
 # Seconds of DNA-1 to DNA-4 in Wu 2020, Python on one core; the caption says c = 500.
 PUBLISHED = {"Douban": (132.3, 266.4, 404.0, 580.2), "Flixster": (157.3, 317.8, 482.0, 686.8)}
@@ -58,7 +54,7 @@ def run() -> Table:
                 f"exponent {exponent:.2f}",
             ]
         )
-        pictures[f"dna-{what}"] = _draw(what, found, exponent)
+        pictures[f"dna-{what}"] = growth_picture(f"dna-{what}", what, "seconds to encode", found, exponent)
     header = ["graph", "what", "bits", "s", "published s, or peer's", "ratio"]
     note = (
         "Shortest of three runs, all threads. Published: Wu 2020, pure Python, one core, another machine. node2vec: "
@@ -85,7 +81,7 @@ def heavy_tailed(nodes: int, entries: int, seed: int = 0) -> CSR:
 
 def _encoding(graph: CSR, depth: int, capacity: int) -> tuple[float, int]:
     dna = encode(graph, depth=depth, capacity=capacity)
-    return _shortest(lambda: encode(graph, depth=depth, capacity=capacity), 3), dna.filter.bits
+    return best_of({"dna": lambda: encode(graph, depth=depth, capacity=capacity)}, 3)["dna"], dna.filter.bits
 
 
 def _node2vec(graph: CSR) -> list[list[str]]:
@@ -94,34 +90,5 @@ def _node2vec(graph: CSR) -> list[list[str]]:
     if importlib.util.find_spec("gensim") is None:
         return [["Douban's shape", "node2vec", "", "", "gensim is not installed", ""]]
     ours = _encoding(graph, 4, LARGE)[0]
-    seconds = _shortest(lambda: node2vec(graph, walks=WALKS, workers=cr.threads()), 1)
+    seconds = best_of({"it": lambda: node2vec(graph, walks=WALKS, workers=cr.threads())}, 1)["it"]
     return [["Douban's shape", "node2vec", "", f"{ours:.3f}", f"{seconds:.1f}", f"**{seconds / ours:,.0f}**"]]
-
-
-def _shortest(work: Callable[[], Any], repeats: int) -> float:
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def _draw(what: str, found: list[tuple[int, float]], exponent: float) -> str:
-    x, y = np.array(found).T
-
-    def paint(ax: Any) -> None:
-        from matplotlib.ticker import NullFormatter
-
-        ax.plot(x, y[0] * x / x[0], color=canvas.FAINT, lw=1, zorder=0)
-        ax.plot(x, y, color=canvas.BLUE, marker="o", ms=5, lw=1.8)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
-        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
-        ax.yaxis.set_minor_formatter(NullFormatter())
-        canvas.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e5 else f"{n:g}")
-        ax.set_xlabel(what)
-        ax.set_ylabel("seconds to encode")
-
-    return canvas.draw(f"dna-{what}", paint, f"Seconds to encode against {what}", 2.6)

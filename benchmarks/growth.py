@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 import corank as cr
-from corank import canvas
 
-from .tools import Table, in_process
+from .tools import Table, growth_picture, in_process
 
 LENGTHS = (50, 100, 200, 500, 1000, 2000, 5000)
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
@@ -37,7 +36,8 @@ def run() -> Table:
             rows.append([*shape, f"{seconds:.3f}", f"{seconds / (users * length) * 1e9:.0f}", f"{peak:.1f}", ""])
         exponent = float(np.polyfit(*np.log(np.array(found)).T, 1)[0])
         rows[-1][-1] = f"time ~ {x}^**{exponent:.2f}**"
-        pictures[f"growth-{x}"] = _draw(what, found, exponent)
+        name = what.split(",")[0].replace(" ", "-")
+        pictures[f"growth-{x}"] = growth_picture(name, what, "seconds an iteration", found, exponent)
     header = ["users", "items", "ratings", "a user", "rank", "s / iteration", "ns / rating", "peak GB", "fit"]
     note = (
         f"The quicker of the second and third outer iteration, {STEPS} steps of conjugate gradient in each "
@@ -80,20 +80,3 @@ def _distinct(rng: np.random.Generator, items: int, length: int) -> np.ndarray:
         return rng.choice(items, length, replace=False, shuffle=False)
     drawn = np.unique(rng.integers(0, items, 2 * length, np.int32))
     return rng.permutation(drawn)[:length]
-
-
-def _draw(what: str, found: list[tuple[int, float]], exponent: float) -> str:
-    x, y = np.array(found).T
-
-    def paint(ax: Any) -> None:
-        ax.plot(x, y[0] * x / x[0], color=canvas.FAINT, lw=1, zorder=0)
-        ax.plot(x, y, color=canvas.BLUE, marker="o", ms=5, lw=1.8)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
-        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
-        canvas.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e6 else f"{n:,.0f}")
-        ax.set_xlabel(what)
-        ax.set_ylabel("seconds an iteration")
-
-    return canvas.draw(what.split(",")[0].replace(" ", "-"), paint, f"Seconds an iteration against {what}", 2.6)

@@ -14,7 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import corank as cr
+from corank import canvas
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,6 +48,27 @@ def best_of(work: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float
             call()
             best[name] = min(best[name], time.perf_counter() - start)
     return best
+
+
+def growth_picture(name: str, what: str, spent: str, found: list[tuple[int, float]], exponent: float) -> str:
+    """Seconds `spent` against `what` on logarithmic axes, beside a line of exponent 1; SVG."""
+    x, y = np.array(found).T
+
+    def paint(ax: Any) -> None:
+        from matplotlib.ticker import NullFormatter
+
+        ax.plot(x, y[0] * x / x[0], color=canvas.FAINT, lw=1, zorder=0)
+        ax.plot(x, y, color=canvas.BLUE, marker="o", ms=5, lw=1.8)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
+        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        canvas.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e5 else f"{n:,.0f}")
+        ax.set_xlabel(what)
+        ax.set_ylabel(spent)
+
+    return canvas.draw(name, paint, f"{spent.capitalize()} against {what}", 2.6)
 
 
 def movielens() -> tuple[str, cr.Dataset]:

@@ -20,6 +20,7 @@ from .data import CSR
 from .edges import tidy
 from .errors import CorankError, MissingExtra
 from .memory import make_room
+from .params import whole
 
 log = logging.getLogger("corank.features")
 
@@ -72,9 +73,9 @@ def _walks(graph: CSR, p: float, q: float, seed: int, sizes: dict[str, int]) -> 
     from .kernels.threads import run
     from .kernels.walks import walk
 
-    for name, value in {**sizes, "seed": seed}.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
-            raise CorankError(f"{name}={value!r}: it must be a whole number of at least {int(name != 'seed')}")
+    for name, value in sizes.items():
+        whole(name, value, 1)
+    whole("seed", seed, 0)
     for name, factor in (("p", p), ("q", q)):
         if not isinstance(factor, int | float | np.number) or not 1e-6 <= factor <= 1e6:
             raise CorankError(f"{name}={factor!r}: it must be a number from 1e-6 to 1e6")

@@ -8,7 +8,6 @@ and weights, is told in `edges`; the bits know no weights, and each node keeps i
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -24,6 +23,7 @@ from .data import CSR, Vocab
 from .edges import checked, from_edges, read_edges, symmetric, tidy
 from .errors import CorankError, suggest
 from .memory import make_room
+from .params import number, whole
 
 __all__ = ["DNA", "KINDS", "Filter", "encode", "from_edges", "load", "power_sum", "read_edges", "side_graph"]
 __all__ += ["symmetric", "tidy"]
@@ -40,7 +40,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         for name in ("slices", "width"):
-            _whole(name, getattr(self, name), 1)
+            whole(name, getattr(self, name), 1)
         if self.bits >= 1 << 31:
             raise CorankError(f"a filter of {self.bits:,} bits is too large: at most 2,147,483,647, lower the capacity")
 
@@ -51,7 +51,7 @@ class Filter:
         ceil(log2(1 / error)) slices; the width is what pybloom 1.1 took, on which the dissertation's tables rest: it
         counts the capacity twice, so at capacity the true rate is far below `error`. `tight` counts it once.
         """
-        capacity = _whole("capacity", capacity, 1)
+        capacity = whole("capacity", capacity, 1)
         if isinstance(error, bool) or not isinstance(error, int | float | np.number) or not 0 < error < 1:
             raise CorankError(f"error={error!r} is no rate of false positives: it must be above 0 and below 1, as 0.1")
         slices = max(1, math.ceil(-math.log2(error)))
@@ -75,7 +75,7 @@ class Filter:
 
         given = np.ascontiguousarray(elements, np.int64).reshape(-1)
         out = np.empty((given.size, self.slices), np.int64)
-        run(bloom.places, given.size, given, _whole("seed", seed, 0), self.width, out)
+        run(bloom.places, given.size, given, whole("seed", seed, 0), self.width, out)
         return out
 
     def add(self, words: NDArray[np.uint64], elements: ArrayLike, seed: int = 0) -> None:
@@ -221,7 +221,7 @@ def encode(
     from .kernels import bloom
     from .kernels.threads import run
 
-    depth, seed = _whole("depth", depth, 1), _whole("seed", seed, 0)
+    depth, seed = whole("depth", depth, 1), whole("seed", seed, 0)
     shape = Filter.of(capacity, error, tight)
     graph = checked(graph) if theta is None else tidy(graph)
     n, indptr = graph.rows, graph.indptr
@@ -235,7 +235,7 @@ def encode(
     words = np.empty((n, shape.words), np.uint64)
     old, new = np.empty((n, step), np.uint64), np.empty((n, step), np.uint64)
     blocks = range(0, shape.words, step)
-    for number, first in enumerate(blocks):
+    for done, first in enumerate(blocks):
         run(bloom.own, n, seed, shape.slices, shape.width, first, old)
         for turn in range(1, depth + 1):
             if limit is None:
@@ -244,7 +244,7 @@ def encode(
                 run(bloom.spread_within, n, indptr, graph.index, old, new, limit, seed, turn, cost=indptr)
             old, new = new, old
             if on_step is not None:
-                on_step(number * depth + turn, len(blocks) * depth)
+                on_step(done * depth + turn, len(blocks) * depth)
         run(bloom.put, n, old, first, words)
     return DNA(words, shape, depth, seed)
 
@@ -258,13 +258,13 @@ def power_sum(graph: CSR, depth: int, weights: Sequence[float] = (), threshold: 
     from .kernels.powers import sum_of_powers
     from .kernels.threads import each
 
-    depth = _whole("depth", depth, 1)
-    scale = [_number("weights", a, 0) for a in weights] or [1.0] * (depth - 1)
+    depth = whole("depth", depth, 1)
+    scale = [number("weights", a, 0) for a in weights] or [1.0] * (depth - 1)
     if len(scale) != depth - 1:
         raise CorankError(
             f"{len(scale)} weights for depth {depth}: give the {depth - 1} factors of G^2 to G^{depth}, or none at all"
         )
-    threshold = _number("threshold", threshold, 0)
+    threshold = number("threshold", threshold, 0)
     graph = tidy(graph)
     factors = np.array([1.0, *scale])
     n = graph.rows
@@ -315,7 +315,7 @@ def side_graph(
         return graph
     if kind.startswith("g"):
         return power_sum(graph, int(kind[1:]), weights, threshold)
-    weight = [_number("weights", w, 0) for w in weights] or [1.0]
+    weight = [number("weights", w, 0) for w in weights] or [1.0]
     if len(weight) != 1 or weight[0] == 0:
         raise CorankError(f"weights={weight} with {kind}: give one number above 0, what an edge to a bit weighs")
     depth = int(kind[4:])
@@ -348,20 +348,4 @@ def _augmented(graph: CSR, dna: DNA, weight: float) -> CSR:
 
 def _limit(theta: float, shape: Filter) -> int:
     """The most bits of a filter that holds at most `theta` elements by estimate; its own node is always within it."""
-    return math.ceil(-shape.bits * math.expm1(-_number("theta", theta, 1) / shape.width))
-
-
-def _whole(name: str, value: Any, low: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or not low <= number < 1 << 62:
-        raise CorankError(f"{name}={value!r}: it must be a whole number of at least {low}")
-    return number
-
-
-def _number(name: str, value: Any, low: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value < math.inf:
-        raise CorankError(f"{name}={value!r}: it must be a finite number of at least {low}")
-    return float(value)
+    return math.ceil(-shape.bits * math.expm1(-number("theta", theta, 1) / shape.width))

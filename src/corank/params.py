@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import types
 import typing
 from typing import Any
+
+import numpy as np
 
 from .errors import CorankError
 
@@ -84,3 +87,21 @@ def _is(value: Any, kind: type) -> bool:
 
 def _called(kind: type) -> str:
     return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(kind, kind.__name__)
+
+
+def whole(name: str, value: Any, low: int) -> int:
+    """A whole number of at least `low`, or one sentence about the argument `name`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool) or not low <= number < 1 << 62:
+        raise CorankError(f"{name}={value!r}: it must be a whole number of at least {low}")
+    return number
+
+
+def number(name: str, value: Any, low: float) -> float:
+    """A finite number of at least `low`, or one sentence about the argument `name`."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value < math.inf:
+        raise CorankError(f"{name}={value!r}: it must be a finite number of at least {low}")
+    return float(value)

@@ -7,19 +7,7 @@ import pytest
 
 from corank.kernels import als, co_factor
 from corank.kernels.threads import run, set_threads
-
-
-def problem(d, seed=0, columns=30):
-    """Rows of many lengths: empty ones, those shorter than the 8 entries taken at a time, and longer ones."""
-    rng = np.random.default_rng(seed)
-    lengths = np.array([0, 1, 2, 7, 8, 9, 15, 16, 17, 24, 29, 0])
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    index = np.concatenate([rng.permutation(columns)[:n] for n in lengths]).astype(np.int32)
-    value = rng.integers(1, 6, index.size).astype(np.float32)
-    reg = rng.uniform(0.1, 2, lengths.size).astype(np.float32)
-    V = rng.standard_normal((columns, d)).astype(np.float32)
-    c = rng.standard_normal(columns).astype(np.float32)
-    return indptr, index, value, 3.2, reg, 0.7, V, c
+from graphs import ragged
 
 
 def ties(rows=12, columns=20, d=4, seed=3):
@@ -33,7 +21,7 @@ def ties(rows=12, columns=20, d=4, seed=3):
 
 @pytest.mark.parametrize("d", [1, 4, 7, 16])
 def test_equals_a_direct_solve(d):
-    indptr, index, value, mean, reg, reg_bias, V, c = problem(d)
+    indptr, index, value, mean, reg, reg_bias, V, c = ragged(d)
     tie_indptr, tie_index, tie_value, W = ties(d=d)
     rows, mu = indptr.size - 1, 0.4
     X, bias = np.full((rows, d), np.nan, np.float32), np.full(rows, np.nan, np.float32)
@@ -51,7 +39,7 @@ def test_equals_a_direct_solve(d):
 
 
 def test_without_ties_it_is_als():
-    args = problem(5)
+    args = ragged(5)
     rows = args[0].size - 1
     none = (np.zeros(rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 1.0, np.zeros((0, 5), "f4"))
     answers = []

@@ -8,19 +8,7 @@ import pytest
 from corank.kernels import grmf, grwmf
 from corank.kernels.graph_block import solve_rows
 from corank.kernels.threads import run
-
-
-def problem(d, seed=0, columns=30):
-    """Rows of many lengths: empty ones, those shorter than the 8 entries taken at a time, and longer ones."""
-    rng = np.random.default_rng(seed)
-    lengths = np.array([0, 1, 2, 7, 8, 9, 15, 16, 17, 24, 29, 0])
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    index = np.concatenate([rng.permutation(columns)[:n] for n in lengths]).astype(np.int32)
-    value = rng.integers(1, 6, index.size).astype(np.float32)
-    reg = rng.uniform(0.1, 2, lengths.size).astype(np.float32)
-    V = rng.standard_normal((columns, d)).astype(np.float32)
-    c = rng.standard_normal(columns).astype(np.float32)
-    return indptr, index, value, 3.2, reg, 0.7, V, c
+from graphs import ragged
 
 
 def differences(f, x, step=1e-5):
@@ -44,7 +32,7 @@ def prepared(kernel, args, rows, size):
 @pytest.mark.parametrize("d", [1, 6, 7, 8, 15, 33])
 @pytest.mark.parametrize("biases", [True, False])
 def test_ratings_gradient_and_inverse(d, biases):
-    indptr, index, value, mean, reg, reg_bias, V, c = problem(d)
+    indptr, index, value, mean, reg, reg_bias, V, c = ragged(d)
     rng = np.random.default_rng(1)
     rows = indptr.size - 1
     reg_bias = reg_bias if biases else np.inf
@@ -74,7 +62,7 @@ def test_ratings_gradient_and_inverse(d, biases):
 
 @pytest.mark.parametrize("d", [1, 6, 8, 15, 33])
 def test_implicit_gradient_inverse_and_loss(d):
-    indptr, index, value, _, reg, _, V, _ = problem(d)
+    indptr, index, value, _, reg, _, V, _ = ragged(d)
     rng = np.random.default_rng(2)
     rows, rho = indptr.size - 1, np.float32(0.3)
     pull = rng.uniform(0.5, 3, rows).astype(np.float32)

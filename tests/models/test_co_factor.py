@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,22 +12,10 @@ import pytest
 import corank as cr
 from corank.models.als import ALS
 from corank.models.co_factor import CoFactor
+from graphs import rated
 
 KINDS = ["g", "g2", "dna-1", "dna-2"]
-
-
-def random_graph(n, seed, share=0.15):
-    A = np.triu(np.random.default_rng(seed).random((n, n)) < share, 1).astype(float)
-    return cr.from_scipy(A + A.T)
-
-
-def random_data(seed=0, users=20, items=14, n=120, cold=()):
-    rng = np.random.default_rng(seed)
-    user = np.concatenate([np.arange(users), rng.integers(0, users, n)])
-    item = np.concatenate([np.arange(users) % items, rng.integers(0, items, n)])
-    data = cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size))
-    graphs = {"user_graph": random_graph(users, seed + 1), "item_graph": random_graph(items, seed + 2)}
-    return dataclasses.replace(data.take(~np.isin(data.user, cold)), **graphs)
+random_data = partial(rated, users=20, items=14, n=120)
 
 
 def spied(model, data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,24 +13,10 @@ import corank as cr
 from corank.graph import side_graph
 from corank.models.als import ALS
 from corank.models.grmf import GRMF
+from graphs import rated
 
 KINDS = ["g", "g2", "g4", "dna-1", "dna-2", "dna-3"]
-
-
-def random_graph(n, seed, share=0.15):
-    rng = np.random.default_rng(seed)
-    A = np.triu(rng.random((n, n)) < share, 1) * rng.uniform(0.5, 2, (n, n))
-    return cr.from_scipy(A + A.T)
-
-
-def random_data(seed=0, users=16, items=12, n=90, cold=()):
-    """Ratings of 1 to 5 with a graph on both sides; users in `cold` have none."""
-    rng = np.random.default_rng(seed)
-    user = np.concatenate([np.arange(users), rng.integers(0, users, n)])
-    item = np.concatenate([np.arange(users) % items, rng.integers(0, items, n)])
-    data = cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size))
-    graphs = {"user_graph": random_graph(users, seed + 1), "item_graph": random_graph(items, seed + 2)}
-    return dataclasses.replace(data.take(~np.isin(data.user, cold)), **graphs)
+random_data = partial(rated, users=16, items=12, n=90, weighted=True)
 
 
 def written_down(data, kind, capacity=4, side="user"):

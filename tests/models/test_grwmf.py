@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,22 +13,10 @@ import corank as cr
 from corank.graph import side_graph
 from corank.models.grwmf import GRWMF
 from corank.models.wmf import WMF
+from graphs import rated
 
 KINDS = ["g", "g3", "dna-1", "dna-2"]
-
-
-def random_graph(n, seed, share=0.2):
-    A = np.triu(np.random.default_rng(seed).random((n, n)) < share, 1).astype(float)
-    return cr.from_scipy(A + A.T)
-
-
-def random_data(seed=0, users=14, items=11, n=60, cold=()):
-    rng = np.random.default_rng(seed)
-    user = np.concatenate([np.arange(users), rng.integers(0, users, n)])
-    item = np.concatenate([np.arange(users) % items, rng.integers(0, items, n)])
-    data = cr.from_arrays(user=user, item=item, value=rng.integers(1, 4, user.size))
-    graphs = {"user_graph": random_graph(users, seed + 1), "item_graph": random_graph(items, seed + 2)}
-    return dataclasses.replace(data.take(~np.isin(data.user, cold)), **graphs)
+random_data = partial(rated, users=14, items=11, n=60, levels=3, share=0.2)
 
 
 def written_down(data, kind, side):

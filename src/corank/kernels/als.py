@@ -16,17 +16,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, rounded, solve
+from .normal import ROWS, add_outer, add_scaled, rounded, solve
 from .threads import kernel
 
 
 @kernel
-def _add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
-    """y += sum of scale_p rows_p."""
-    for p in range(ROWS):
-        s = scale[p]
-        for t in range(y.size):
-            y[t] += s * rows[p, t]
+def settle(
+    r: int,
+    reg: float,
+    reg_bias: float,
+    A: np.ndarray,
+    floor: np.ndarray,
+    y: np.ndarray,
+    X: np.ndarray,
+    bias: np.ndarray,
+) -> None:
+    """Solve the normal equations A, y of row r, its regularisation still to be added; A and y are destroyed."""
+    d = X.shape[1]
+    for t in range(d):
+        A[t, t] += reg
+    A[d, d] += reg_bias
+    solve(A, d + 1, floor, y)
+    for t in range(d):
+        X[r, t] = y[t]
+    bias[r] = y[d]
 
 
 @kernel
@@ -71,19 +84,13 @@ def half_step(
                         rows[q, t] = 0
                     target[q] = 0
             add_outer(rows, rows, size, A)
-            _add_scaled(rows, target, y)
+            add_scaled(rows, target, y)
             p += ROWS
         if indptr[r] == last:
             X[r] = 0
             bias[r] = 0
             continue
-        for t in range(d):
-            A[t, t] += reg[r]
-        A[d, d] += reg_bias
-        solve(A, size, floor, y)
-        for t in range(d):
-            X[r, t] = y[t]
-        bias[r] = y[d]
+        settle(r, reg[r], reg_bias, A, floor, y, X, bias)
 
 
 @kernel

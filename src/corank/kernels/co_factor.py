@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, rounded, solve
+from .als import settle
+from .normal import ROWS, add_outer, add_scaled, rounded
 from .sample import _start, _uniform
 from .threads import kernel
 
@@ -77,21 +78,13 @@ def half_step(
                         rows[q, t] = 0
                     target[q] = 0
             add_outer(rows, rows, size, A)
-            for q in range(ROWS):
-                for t in range(size):
-                    y[t] += target[q] * rows[q, t]
+            add_scaled(rows, target, y)
             p += ROWS
         if entries + ties == 0:
             X[r] = 0
             bias[r] = 0
             continue
-        for t in range(d):
-            A[t, t] += reg[r]
-        A[d, d] += reg_bias
-        solve(A, size, floor, y)
-        for t in range(d):
-            X[r, t] = y[t]
-        bias[r] = y[d]
+        settle(r, reg[r], reg_bias, A, floor, y, X, bias)
 
 
 @kernel

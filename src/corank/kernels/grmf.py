@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .graph_block import pack
-from .normal import ROWS, add_outer, rounded, solve
+from .normal import ROWS, add_outer, add_scaled, rounded, solve
 from .threads import kernel
 
 
@@ -69,9 +69,7 @@ def prepare(
                         rows[q, t] = 0
                     error[q] = 0
             add_outer(rows, rows, size, A)
-            for q in range(ROWS):
-                for t in range(size):
-                    y[t] += error[q] * rows[q, t]
+            add_scaled(rows, error, y)
             p += ROWS
         for t in range(d):
             A[t, t] += reg[r] + pull[r]

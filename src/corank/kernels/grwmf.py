@@ -19,6 +19,8 @@ import numpy as np
 from .graph_block import pack
 from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
+from .vectors import dot
+from .wmf import apply
 
 
 @kernel
@@ -45,13 +47,12 @@ def prepare(
     floor = np.empty(d, np.float32)
     rows = np.zeros((ROWS, width), np.float32)
     scaled = np.zeros((ROWS, width), np.float32)
+    image = np.empty(d, np.float32)
     for r in range(start, stop):
         x = X[r]
+        apply(gram, reg[r], x, image)
         for i in range(d):
-            total = reg[r] * x[i]
-            for t in range(d):
-                total += gram[i, t] * x[t]
-            y[i] = -total
+            y[i] = -image[i]
             for t in range(i + 1):
                 A[i, t] = gram[i, t]
             A[i, i] += reg[r] + pull[r]
@@ -62,9 +63,7 @@ def prepare(
                 inside = p + q < last
                 at = p + q if inside else p  # a row of the list that is not there counts 0 times another one
                 v = V[index[at]]
-                inner = np.float32(0)
-                for t in range(d):
-                    inner += v[t] * x[t]
+                inner = dot(v, x)
                 share = weight[at] - np.float32(rho) if inside else np.float32(0)
                 push = weight[at] - share * inner if inside else np.float32(0)
                 for t in range(d):
@@ -95,19 +94,14 @@ def losses(
 ) -> None:
     """loss[r] = the objective of row r, its regularisation included, the graph's part left out."""
     d = V.shape[1]
+    image = np.empty(d, np.float32)
     for r in range(start, stop):
         x = X[r]
+        apply(gram, reg[r], x, image)
         total = 0.0
         for i in range(d):
-            image = reg[r] * x[i]
-            for t in range(d):
-                image += gram[i, t] * x[t]
-            total += np.float64(image) * x[i]
+            total += np.float64(image[i]) * x[i]
         for p in range(indptr[r], indptr[r + 1]):
-            v = V[index[p]]
-            inner = np.float32(0)
-            for t in range(d):
-                inner += x[t] * v[t]
-            score = np.float64(inner)
+            score = np.float64(dot(x, V[index[p]]))
             total += weight[p] * (1.0 - score) ** 2 - rho * score * score
         loss[r] = total

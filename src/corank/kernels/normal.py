@@ -37,6 +37,15 @@ def add_outer(left: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> N
 
 
 @kernel
+def add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
+    """y += sum over 8 rows p of scale_p rows_p; y is as wide as the rows."""
+    for p in range(ROWS):
+        s = scale[p]
+        for t in range(y.size):
+            y[t] += s * rows[p, t]
+
+
+@kernel
 def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
     """Row k of the factor, from what is left of A; the inverse of its diagonal is stored: one division a row."""
     # Below the floor is nothing but rounding: the rows after k already say all that row k does, and x_k = 0 will do.

@@ -90,7 +90,7 @@ def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> N
 
 
 @kernel
-def _apply(gram: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None:
+def apply(gram: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None:
     """out = gram x + reg x, by rows of the symmetric gram, so that every inner loop runs over contiguous memory."""
     d = x.size
     for f in range(d):
@@ -151,7 +151,7 @@ def cg(
         _sum_rows(n, rows, scale, rhs)
         for p in range(n):
             scale[p] -= rho
-        _apply(gram, reg[r], x, image)
+        apply(gram, reg[r], x, image)
         _times_rows(n, rows, scale, x, image)
         for f in range(d):
             left[f] = rhs[f] - image[f]
@@ -160,7 +160,7 @@ def cg(
         for _ in range(steps):
             if size < 1e-20:
                 break
-            _apply(gram, reg[r], way, image)
+            apply(gram, reg[r], way, image)
             _times_rows(n, rows, scale, way, image)
             step = size / dot(way, image)
             for f in range(d):
@@ -254,7 +254,7 @@ def blocks(
                 for f in range(width):
                     total += rows[p, lo + f] * step[f]
                 score[p] += total
-        _apply(gram, reg[r], x, image)
+        apply(gram, reg[r], x, image)
         whole = np.float64(dot(x, image))
         for p in range(n):
             s = np.float64(score[p])

@@ -303,9 +303,9 @@ class Sequential(Model):
 
     def _scorer(self, users: NDArray[np.int32] | None, histories: CSR | None) -> Callable[[slice], Array]:
         # Ranking goes by so few users at a time that the network would be busy with being called.
-        rows = self._recent(users) if histories is None and users is not None else histories
-        assert rows is not None
-        vectors = self._vectors(users, rows)
+        if histories is None:
+            histories = self._recent(users)  # type: ignore[arg-type]
+        vectors = self._vectors(users, histories)
         return lambda part: self._scores(vectors[part])
 
     def _scores(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:

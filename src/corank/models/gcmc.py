@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,13 @@ from ..memory import make_room
 from ..model import Model
 from ..params import param
 from ._best import Best
+from ._graph import SIDES, Side
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from ..nn.convolution import Graph, Network, Weights
 
-Side = Literal["user", "item"]
-SIDES: tuple[Side, Side] = ("user", "item")
 WALKS = ("node2vec", "deepwalk")
 FEATURES = ("auto", "none", "g", "g2", "dna-1", "dna-2", "dna-3", "dna-4", *WALKS)
 DENSE, LARGE = 0.03, 1 << 29  # features of which more than this share is there are multiplied whole, if they fit

@@ -127,6 +127,39 @@ def test_toml(tmp_path, made):
     assert "10 uniform negatives" in str(results.rows[0].report.protocol)
 
 
+def test_made_up_data(tmp_path):
+    """A table makes the data, anew for each seed, and brings its own split."""
+    path = tmp_path / "small.toml"
+    path.write_text(
+        "task = 'explicit'\nmetrics = ['rmse']\nseeds = [3, 4]\n"
+        "[data]\nsynthetic = 'simulation'\nusers = 60\nitems = 40\nrank = 2\ntrain = 0.3\ncold = 0.1\n"
+        "[[model]]\nname = 'als'\ndim = 2\n"
+    )
+    experiment = cr.Experiment.from_toml(path)
+    made = cr.synthetic.simulation(users=60, items=40, rank=2, train=0.3, cold=0.1, seed=4)
+    assert np.array_equal(experiment.make_split(4).train.value, made.split.train.value)
+    assert not np.array_equal(experiment.make_split(3).train.value[:50], made.split.train.value[:50])
+    results = experiment.run()
+    assert results.rows[0].runs == 2
+    assert "0.1 of the users cold" in results.split.name
+    cut = dataclasses.replace(experiment, split={"name": "holdout", "seed": 1}).make_split(4)
+    assert len(cut.train) + len(cut.valid) + len(cut.test) == len(made.data)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"users": 9}, "names no generator; known"),
+        ({"synthetic": "simulaton"}, "did you mean 'simulation'"),
+        ({"synthetic": "simulation", "user": 9}, "has no option 'user'; did you mean 'users'"),
+        ({"synthetic": "simulation", "users": "many"}, "whole number"),
+    ],
+)
+def test_made_up_data_mistakes(asked, expected):
+    with pytest.raises(cr.CorankError, match=expected):
+        cr.Experiment(data=asked).make_split()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -51,7 +51,7 @@ Progress = Callable[[str, dict[str, Any]], bool | None]
 class Experiment:
     """The question: which of these models ranks best for these users?"""
 
-    data: Dataset | Split | str | Path
+    data: Dataset | Split | str | Path | Mapping[str, Any]  # a table makes it: {synthetic = "simulation", ...}
     models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
     split: str | Mapping[str, Any] = "auto"  # a name of SPLITS, or a table {name = ..., seed = ...}
     task: str = "implicit"  # or explicit, sequential: chooses models, protocol and split where nothing else is said
@@ -86,8 +86,7 @@ class Experiment:
             raise CorankError(f"{path}: each row is a table of its own, [[model]] with a name")
         if "data" not in table:
             raise CorankError(f"{path}: say what data to use, e.g. data = 'ml-1m' or data = 'ratings.csv'")
-        beside = path.parent / str(table["data"])
-        if beside.exists():
+        if isinstance(table["data"], str) and (beside := path.parent / table["data"]).exists():
             table["data"] = beside
         return cls(models=models, name=table.pop("name", path.stem), **table)
 
@@ -245,7 +244,7 @@ class Experiment:
                 raise CorankError(f"columns has no {key!r}{suggest(str(key), COLUMNS)}")
             if not isinstance(value, str | bool):
                 raise CorankError(f"columns: {key} = {value!r} must be the name of a column")
-        if not isinstance(self.data, Dataset | Split | str | Path):
+        if not isinstance(self.data, Dataset | Split | str | Path | Mapping):
             raise CorankError(f"data = {self.data!r}: give a Dataset, a Split, a file or the name of a dataset")
         protocol = self.how()
         as_protocol(protocol.pop("protocol"), 1, seed=self.seed, **protocol)
@@ -258,7 +257,14 @@ class Experiment:
             from .datasets import load_split
 
             return load_split(str(self.data))
-        if isinstance(self.data, Dataset):
+        if isinstance(self.data, Mapping):
+            from .synthetic import made
+
+            found = made(self.data, self.seed if seed is None else seed)
+            if self.split == "auto" and self.positive is None and found.split is not None:
+                return found.split
+            data = found.data
+        elif isinstance(self.data, Dataset):
             data = self.data
         else:
             from .datasets import open_any

@@ -7,7 +7,9 @@ threads; time and memory grow with the rows, users and items, never with users x
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import CSR, Array, Dataset, Vocab, from_scipy
-from .errors import CorankError
+from .errors import CorankError, suggest
 from .oracles import ChoiceOracle, FactorOracle, MarkovOracle, Oracle, pair_products, preference
 from .split import Split
 
-__all__ = ["Oracle", "Synthetic", "markov", "preference", "realistic", "simulation"]
+__all__ = ["Oracle", "Synthetic", "made", "markov", "preference", "realistic", "simulation"]
 
 START = 1_672_531_200  # 2023-01-01, the first second of `realistic`
 PERIODS = 24  # of about a month: item popularity is constant within one
@@ -41,6 +43,20 @@ class Synthetic:
     oracle: Oracle
     truth: dict[str, Array]
     split: Split | None = None
+
+
+def made(asked: Mapping[str, Any], seed: int) -> Synthetic:
+    """What a table asks for: {synthetic = the name of a generator, ... its arguments}; `seed` where it names none."""
+    kinds: dict[Any, Callable[..., Synthetic]] = {"simulation": simulation, "realistic": realistic, "markov": markov}
+    options = {"seed": seed, **asked}
+    kind = options.pop("synthetic", None)
+    if kind not in kinds:
+        raise CorankError(f"data: synthetic = {kind!r} names no generator{suggest(str(kind), kinds)}")
+    known = inspect.signature(kinds[kind]).parameters
+    for key in options:
+        if key not in known:
+            raise CorankError(f"data: {kind} has no option {key!r}{suggest(str(key), known)}")
+    return kinds[kind](**options)
 
 
 def simulation(

@@ -78,6 +78,20 @@ def test_columns_by_name_and_parquet(run):
     assert load("p.npz")[1].ids.tolist() == [1, 2, 7]
 
 
+def test_one_edge_is_no_edges(run):
+    said = run("graph encode e.csv -o d.npz", e="source,target\nann,bob\n")[1]
+    assert "e.csv: source=source target=target (separator ',', header)" in said
+    assert said.splitlines()[1] == "e.csv: 2 nodes, 1 edge"
+    said = run("graph encode e.csv -o d.npz --directed", e="source,target\nann,ann\n")[1]
+    assert said.splitlines()[1] == "e.csv: 1 node, 0 directed edges"
+
+
+@pytest.mark.parametrize("option", ["--depth 0", "--capacity 0", "--error 2", "--theta 0", "--seed -1"])
+def test_options_are_looked_at_before_the_table(run, option):
+    name, value = option.removeprefix("--").split()
+    assert f"{name}={value}" in run(f"graph encode nowhere.csv -o d.npz {option}")[1]
+
+
 def test_full_filters_are_told(run):
     edges = "source,target\n" + "".join(f"0,{i}\n" for i in range(1, 200))
     code, said = run("graph encode e.csv -o d.npz --depth 2 --capacity 5", e=edges)
@@ -92,11 +106,15 @@ def test_full_filters_are_told(run):
         ("", "source,target,weight\n1,2,-3\n", "edge '1' to '2' has the weight -3"),
         ("", "source,target,weight\n1,2,x\n1,3,4\n", "line 2 of column 'weight' .* leave it out with weight=''"),
         ("", "source,target,weight\n1,2,nan\n1,3,4\n", "must be a finite number"),
-        ("", "source,target\n1,\n2,3\n", "column 'target' .* 1 missing"),
+        ("", "source,target\n1,\n2,3\n", r"column 'target' of 'e.csv' \(target\) has 1 missing"),
+        ("", "source,target\n,1\n2,3\n", r"column 'source' of 'e.csv' \(source\) has 1 missing"),
+        ("", "source,target,weight\n1,2,\n1,3,4\n", r"\(weight\) has 1 missing"),
         ("", "source,target\n1\n2,3\n", "line 2 .* has 1 field"),
-        ("", "", "is empty"),
+        ("", "", "is empty: a row is at least the two ends of an edge"),
         ("", "source,target\n", "no rows"),
-        ("", "a,b\nx,1\n", "cannot tell which column .* is the source of an edge: it has a, b; say source="),
+        ("", "a,b,c\nx,1,2\n", "cannot tell which column .* is the source .* it has a, b, c; call it source in"),
+        ("", "to,b,c\nx,1,2\n", "cannot tell which column .* is the source .*`corank graph encode` has --source"),
+        ("", "user,item,rating\nx,y,3\n", "has users and items .* an edge ties two users or two items"),
         ("--source targt", EDGES, "no column 'targt' for source; did you mean 'target'"),
         ("--source target --target target", EDGES, "cannot be two things"),
         ("--depth 0", EDGES, "depth=0: .* at least 1"),
@@ -120,6 +138,9 @@ def test_a_mistake_is_one_sentence_and_leaves_no_file(run, tmp_path, line, edges
 
 def test_other_mistakes(run, tmp_path):
     assert "say what to do" in run("graph")[1]
+    assert "there is no command 'graph encod'; did you mean 'encode'?" in run("graph encod e.csv -o d.npz")[1]
+    for words in ("--directed true e.csv", "e.csv --directed FALSE"):
+        assert "--directed takes no value, and" in run(f"graph encode {words} -o d.npz")[1]
     assert "does not exist" in run("graph encode none.csv -o d.npz")[1]
     assert "is a folder" in run(f"graph encode e.csv -o {tmp_path}", e=EDGES)[1]
     assert "the following arguments are required: -o" in run("graph encode e.csv")[1]

@@ -175,6 +175,11 @@ def test_toml_mistakes(tmp_path, text, expected):
         cr.Experiment.from_toml(tmp_path / "e.toml")
 
 
+def test_gain_names_two_rows(made):
+    with pytest.raises(cr.CorankError, match="labels of two rows"):
+        cr.Experiment(data=made.data, models=["popularity", "wmf"], gain=["popularity", "wfm"]).run()
+
+
 def test_seeds_are_pooled(made):
     timeless = cr.from_arrays(user=made.data.user, item=made.data.item)
     split = {"name": "holdout", "by": "user"}

@@ -313,12 +313,29 @@ def test_side_graphs(kind):
         np.testing.assert_allclose(M, power_sum(symmetric(graph), int(kind[1])).scipy().toarray())
     else:
         B = encode(symmetric(graph), depth=int(kind[4]), capacity=20, seed=2).bits().scipy().toarray()
+        alone = A.sum(axis=1) == 0
+        assert alone.any()
+        assert B[alone].any()
+        B[alone] = 0  # its own bits could only tie it to strangers
         assert M.shape == (n + B.shape[1],) * 2
         assert (M[:n, n:] == B).all()
         assert not M[n:, n:].any()
         assert (M[:n, :n] == (0 if kind == "dna-1" else A)).all()
         heavy = side_graph(graph, kind, capacity=20, seed=2, weights=[0.5]).scipy().toarray()
         assert (heavy[:n, n:] == 0.5 * B).all()
+
+
+@pytest.mark.parametrize("kind", ["dna-1", "dna-2"])
+def test_whoever_has_no_neighbours_has_no_ties(kind):
+    """A filter of 4 bits, so that chance would give everybody something in common."""
+    A = np.zeros((40, 40))
+    A[0, 1] = A[1, 0] = A[2, 3] = 1
+    made = side_graph(cr.from_scipy(A), kind, capacity=1, error=0.5).scipy().toarray()
+    assert (made[:4].sum(axis=1) > 0).all()
+    assert not made[4:40].any()
+    bits = made[:40, 40:]
+    assert (bits[:4] @ bits[:4].T > 0).all()  # strangers share bits here
+    assert not made[:, 4:40].any()
 
 
 def test_side_graph_options():

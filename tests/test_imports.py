@@ -15,13 +15,14 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 LAYERS = [
     {"errors", "atomic", "memory"},
     {"kernels", "nn", "params"},
-    {"data", "comparisons", "describe", "tables", "columns", "files", "layout", "graph", "edges", "features"},
+    {"data", "comparisons", "describe", "tables", "columns", "files", "layout"}
+    | {"graph", "edges", "edge_tables", "features"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
     {"model", "store", "checkpoint", "checks"},
     {"models"},
     {"oracles", "synthetic", "readers", "catalogue", "datasets", "download"},
-    {"tune", "results", "experiment", "leaderboard"},
+    {"tune", "results", "parts", "experiment", "leaderboard"},
     {"canvas", "plots", "figures", "report", "curves"},
     {"cli", "__main__"},
 ]

@@ -84,6 +84,15 @@ def test_other_data_is_another_search(split, tmp_path):
     assert tune(cr.ItemKNN(), other, trials=1, storage=tmp_path).trials == 1
 
 
+def test_another_graph_is_another_search(split, tmp_path):
+    tune(cr.WMF(dim=2, epochs=1), split, trials=1, storage=tmp_path)
+    graph = cr.from_scipy(np.ones((len(split.train.users),) * 2))
+    tied = dataclasses.replace(split, train=dataclasses.replace(split.train, user_graph=graph))
+    seen = []
+    tune(cr.WMF(dim=2, epochs=1), tied, trials=1, storage=tmp_path, on_trial=lambda entry: seen.append(entry) or True)
+    assert len(seen) == 1
+
+
 def test_lower_is_better_for_errors():
     data = cr.synthetic.realistic(users=200, items=100, rows=4_000, groups=5, seed=5).data
     split = cr.holdout(data)

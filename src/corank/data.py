@@ -276,6 +276,18 @@ class Dataset:
             changes["comparisons"] = np.stack(codes, axis=1).astype(np.int32)
         return dataclasses.replace(self, **changes)
 
+    def with_graph(self, users: Any = None, items: Any = None, *, new_items: bool = False) -> Dataset:
+        """The same rows with a graph over the users, the items or both, in place of what graphs there were.
+
+        users, items : a file with a row an edge, or what `graph.from_edges` and `graph.read_edges` give.
+        new_items : items that only the edges name become items too; else they are left out, with their edges.
+
+        Everybody whom the edges of users name becomes a user, who may have friends only. It is logged how many did.
+        """
+        from .edges import with_graph
+
+        return with_graph(self, users, items, new_items=new_items)
+
     def describe(self) -> Description:
         """Counts, density, distributions and time span; prints as a small table."""
         from .describe import describe

@@ -9,22 +9,21 @@ A graph is a CSR with one row and one column a node; row i has the neighbours of
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .columns import numbers
-from .data import CSR, Vocab, from_scipy
-from .errors import CorankError, shorten
+from .data import CSR, Dataset, Vocab, from_scipy
+from .errors import CorankError
+from .layout import kind
 
-_WORDS = {
-    "source": ("source", "src", "from", "user", "follower"),
-    "target": ("target", "dst", "to", "friend", "followee"),
-    "weight": ("weight",),
-}
+log = logging.getLogger("corank.tables")
+Edges: TypeAlias = str | PathLike[str] | tuple[CSR, Vocab]  # a file, or what `from_edges` and `read_edges` give
 
 
 def from_edges(
@@ -63,73 +62,6 @@ def from_edges(
     if weight is None:
         graph.value[:] = 1
     return (tidy(graph) if directed else symmetric(graph)), nodes
-
-
-def read_edges(
-    path: str | PathLike[str],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    separator: str | None = None,
-    nodes: Vocab | None = None,
-    directed: bool = False,
-) -> tuple[CSR, Vocab]:
-    """A graph from a table of edges, text or Parquet, a row an edge; `nodes` and `directed` as in `from_edges`.
-
-    source, target, weight : column names, or positions ("0", "1", ...) where the file has no header. What is left out
-        is found by name (source or src, from, user, follower; target or dst, to, friend, followee; weight), or is the
-        first, second and third column where there is no header; `weight=""` says that there is none.
-    """
-    from . import layout as layouts
-    from .tables import is_parquet, read_csv, read_parquet
-
-    wanted = {"source": source, "target": target, "weight": weight}
-    options: dict[str, Any] = {"time": "", "duplicates": "keep"}
-    header = True
-    if is_parquet(layouts.existing_file(path)):
-        import polars as pl
-
-        read = read_parquet
-        try:
-            names = tuple(pl.read_parquet_schema(Path(path)))
-        except (pl.exceptions.PolarsError, OSError):
-            names = ()  # `read` has the sentence for it
-    else:
-        read = read_csv
-        known = [word for words in _WORDS.values() for word in (*words, *map(str.title, words))]
-        found = layouts.sniff(path, separator=separator, given=[*known, *filter(None, wanted.values())])
-        names, header = found.names, found.header
-        options |= {"separator": separator, "header": header}
-    chosen = layouts.choose(
-        names, {role: name for role, name in wanted.items() if name}, f"file '{path}'", header=header
-    )
-    free = [name for name in names if name not in chosen.values()]
-    for role, words in _WORDS.items():
-        if role in chosen or wanted[role] == "":
-            continue
-        near = free if not header else [n for word in words for n in free if n.strip().lower() == word]
-        if near:
-            chosen[role] = near[0]
-            free.remove(near[0])
-        elif role != "weight" and names:
-            raise CorankError(
-                f"cannot tell which column of file '{path}' is the {role} of an edge: it has "
-                f"{shorten(', '.join(names), 400)}; say {role}=... (on the command line --{role} ...)"
-            )
-    try:
-        rows = read(
-            path, user=chosen.get("source"), item=chosen.get("target"), value=chosen.get("weight", ""), **options
-        )
-    except CorankError as why:  # the parts of a table have other names there
-        raise CorankError(str(why).replace("value=", "weight=")) from None
-    return from_edges(
-        rows.users.ids[rows.user],
-        rows.items.ids[rows.item],
-        rows.value if "weight" in chosen else None,
-        nodes=nodes,
-        directed=directed,
-    )
 
 
 def symmetric(graph: CSR) -> CSR:
@@ -183,3 +115,97 @@ def checked(graph: CSR) -> CSR:
 def _only(graph: CSR, kept: NDArray[np.bool_]) -> CSR:
     total = np.concatenate([[0], np.cumsum(kept)])
     return CSR(total[graph.indptr].astype(np.int64), graph.index[kept], graph.value[kept], graph.columns)
+
+
+# ---- a graph for a dataset -------------------------------------------------------------------------------------------
+
+
+def with_graph(
+    data: Dataset, users: Edges | None = None, items: Edges | None = None, *, new_items: bool = False
+) -> Dataset:
+    """The dataset with these edges as its graphs; see `Dataset.with_graph`."""
+    for side, edges, grow in (("user", users, True), ("item", items, new_items)):
+        if edges is not None:
+            data = _joined(data, side, edges, grow)
+    return data
+
+
+def _joined(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
+    """Nodes that the data does not know become users or items (`grow`), or go with their edges."""
+    from .edge_tables import read_edges
+
+    where = str(edges) if isinstance(edges, str | PathLike) else "the graph"
+    made = read_edges(edges) if isinstance(edges, str | PathLike) else edges
+    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Vocab)):
+        raise CorankError(
+            f"{side}s={type(edges).__name__}: give a file of edges, or what corank.graph.from_edges or read_edges makes"
+        )
+    graph, nodes = tidy(made[0]), made[1]
+    if graph.rows != len(nodes):
+        raise CorankError(f"the graph has {graph.rows:,} nodes and {len(nodes):,} ids: give one a node")
+    old: Vocab = getattr(data, f"{side}s")
+    ids = _alike(nodes, old, side, where)
+    known = old.codes(ids) >= 0
+    if not known.any():
+        shown = " and ".join(str(vocab.ids[0]) for vocab in (nodes, old) if len(vocab))
+        raise CorankError(
+            f"{where}: none of its {len(nodes):,} nodes is among the {len(old):,} {side}s of the data (such as "
+            f"{shown}): both must write ids alike"
+        )
+    vocab, codes = Vocab.build(np.concatenate([old.ids, ids[~known]])) if grow else (old, np.arange(len(old)))
+    graph = _moved(graph, vocab.codes(ids), len(vocab))
+    log.info("%s: %s", where, _told(graph, side, int(np.count_nonzero(~known)), grow))
+    changes: dict[str, Any] = {f"{side}s": vocab, f"{side}_graph": graph, side: codes[: len(old)][getattr(data, side)]}
+    labels = getattr(data, f"{side}_labels").items()
+    changes[f"{side}_labels"] = {name: _spread(label, codes[: len(old)], len(vocab)) for name, label in labels}
+    if data.comparisons is not None:
+        compared = data.comparisons.copy()
+        at = slice(0, 1) if side == "user" else slice(1, 3)
+        compared[:, at] = codes[compared[:, at]]
+        changes["comparisons"] = compared
+    return dataclasses.replace(data, **changes)
+
+
+def _alike(nodes: Vocab, vocab: Vocab, side: str, where: str) -> NDArray[Any]:
+    """The ids of the nodes, of the type of the ids of the data."""
+    if nodes.strings and not vocab.strings:
+        words = [i for i in nodes.ids.tolist() if kind([i]) != "int"]
+        shown = f"{words[0]!r} is none" if words else "they are texts"
+        raise CorankError(
+            f"{where}: the {side}s of the data are integers, and of its nodes {shown}: write ids alike in both"
+        )
+    return nodes.ids.astype(str).astype(object) if vocab.strings and not nodes.strings else nodes.ids
+
+
+def _moved(graph: CSR, at: NDArray[np.int32], size: int) -> CSR:
+    """The graph with node i in place at[i] of `size`; nodes whose place is -1 are left out, with their edges."""
+    from scipy.sparse import coo_array
+
+    owner, other = np.repeat(at, np.diff(graph.indptr)), at[graph.index]
+    kept = (owner >= 0) & (other >= 0)
+    return from_scipy(coo_array((graph.value[kept], (owner[kept], other[kept])), shape=(size, size)))
+
+
+def _told(graph: CSR, side: str, new: int, grow: bool) -> str:
+    """One line about a graph that was joined: how much there is, and what became of unknown nodes."""
+    edges = symmetric(graph).index.size // 2
+    text = f"{counted(edges, 'edge')} between {side}s"
+    if not new:
+        return text
+    fate = "added" if grow else "left out, with their edges" if new > 1 else "left out, with its edges"
+    return f"{text}; {counted(new, side)} without rows {'was' if new == 1 else 'were'} {fate}"
+
+
+def counted(count: int, what: str) -> str:
+    """A number with its noun: 1 edge, 2 edges."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _spread(label: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
+    """Labels at their new places; '' or NaN or -1 for those who are new."""
+    if size == label.shape[0]:
+        return label
+    dtype = np.dtype(np.int64) if label.dtype.kind in "ub" else label.dtype
+    out = np.full((size, *label.shape[1:]), {"O": "", "U": "", "f": np.nan}.get(dtype.kind, -1), dtype)
+    out[places] = label
+    return out

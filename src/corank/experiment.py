@@ -7,7 +7,6 @@ whatever is asked for.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
 import math
 import time
@@ -21,11 +20,13 @@ import numpy as np
 
 from . import split as splits
 from .data import Dataset
+from .edge_tables import edge_file
 from .errors import CorankError, suggest
 from .evaluate import evaluate
 from .metrics import AnyMetric, metrics_of
 from .model import Model, available, find
 from .params import check
+from .parts import COLUMNS, cut, opened
 from .pooling import pooled, spread
 from .protocol import as_protocol
 from .results import Results, Row
@@ -33,7 +34,6 @@ from .split import Split
 
 logger = logging.getLogger("corank")
 
-SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization")
 # What is measured when nothing is said; the first one decides.
 METRICS = {
     "full": ("ndcg@10", "recall@10", "mrr@10", "coverage@10", "novelty@10"),
@@ -43,7 +43,6 @@ METRICS = {
 # implicit: who takes what next? explicit: in which order does a user rate the items? sequential: as implicit, with the
 # models that read a history in its order.
 TASKS = {"implicit": "full", "explicit": "rated", "sequential": "full"}
-COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
 Progress = Callable[[str, dict[str, Any]], bool | None]
 
 
@@ -53,7 +52,7 @@ class Experiment:
 
     data: Dataset | Split | str | Path | Mapping[str, Any]  # a table makes it: {synthetic = "simulation", ...}
     models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
-    split: str | Mapping[str, Any] = "auto"  # a name of SPLITS, or a table {name = ..., seed = ...}
+    split: str | Mapping[str, Any] = "auto"  # a name of parts.SPLITS, or a table {name = ..., seed = ...}
     task: str = "implicit"  # or explicit, sequential: chooses models, protocol and split where nothing else is said
     metrics: Sequence[AnyMetric] = ()  # names or functions, the first one decides; by the protocol when empty
     protocol: str = ""  # full, sampled or rated; by the task when empty
@@ -67,17 +66,21 @@ class Experiment:
     seeds: Sequence[int] = ()  # run everything once for each, splits included; the report is their mean
     keep: bool = False  # long training: what is learned is kept in the storage, and a stopped run goes on from there
     curves: bool = False  # measure after each epoch, for quality against time
+    gain: Sequence[str] = ()  # labels of two rows: how far is each row on the way from the first to the second?
     name: str = "experiment"
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
+    user_edges: str | Path | None = None  # a file with a row an edge: the graph of the users, see Dataset.with_graph
+    item_edges: str | Path | None = None
+    _kept: tuple[str, Dataset | Split] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
-        """Read an experiment; `[[model]]` tables are the rows, a relative data file is looked for beside the TOML
-        file.
+        """Read an experiment; `[[model]]` tables are the rows, relative files of data and edges are looked for beside
+        the TOML file.
         """
         path = Path(path)
         table = read_toml(path)
-        known = {f.name for f in dataclasses.fields(cls)} - {"models"} | {"model"}
+        known = {f.name for f in dataclasses.fields(cls) if f.init} - {"models"} | {"model"}
         for key in table:
             if key not in known:
                 raise CorankError(f"{path}: {key!r} is not an option of an experiment{suggest(key, known)}")
@@ -86,8 +89,9 @@ class Experiment:
             raise CorankError(f"{path}: each row is a table of its own, [[model]] with a name")
         if "data" not in table:
             raise CorankError(f"{path}: say what data to use, e.g. data = 'ml-1m' or data = 'ratings.csv'")
-        if isinstance(table["data"], str) and (beside := path.parent / table["data"]).exists():
-            table["data"] = beside
+        for key in ("data", "user_edges", "item_edges"):
+            if isinstance(table.get(key), str) and (beside := path.parent / table[key]).exists():
+                table[key] = beside
         return cls(models=models, name=table.pop("name", path.stem), **table)
 
     def run(self, on_progress: Progress | None = None, storage: Path | None = None) -> Results:
@@ -99,8 +103,11 @@ class Experiment:
         start = time.perf_counter()
         self.check()
         asked = self.rows_asked()
+        if self.gain and (len(self.gain) != 2 or not {row.label for row in asked}.issuperset(self.gain)):
+            raise CorankError(f"gain = {self.gain!r}: give the labels of two rows, such as gain = ['MF', 'GRMF, G']")
         metrics = metrics_of(self.measured())
         parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
+        self._kept = None  # a file may be another one at the next run
         if self.task == "explicit" and np.ptp(parts[0].train.value) == 0:
             raise CorankError(
                 "task 'explicit' is about the order of ratings, and all rows here have one value: name the column of "
@@ -137,7 +144,7 @@ class Experiment:
         # A metric that is defined for no user is NaN, and such a row is last.
         done.sort(key=lambda row: (math.isnan(row.report[metrics[0].name]), sign * row.report[metrics[0].name]))
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
-        return Results(parts[0], done, names, self.name, seconds, failed, left)
+        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.gain))
 
     def _run_row(self, row: _Asked, parts: list[Split], watch: _Watch, storage: Path | None) -> Row | None:
         """Tune on the first split, then fit and test on each; None when somebody asked to stop."""
@@ -204,14 +211,14 @@ class Experiment:
         """The rows, checked before anything is fitted; all models of the task when none are named."""
         if isinstance(self.models, str):
             raise CorankError(f"models={self.models!r}: give a list, such as [{self.models!r}]")
-        graph = self._has_graph()
-        usual = [n for n in available() if find(n).suits(self.task) and (graph or not find(n).uses_graph)]
-        return [self._asked(m) for m in self.models or usual]
+        return [self._asked(m) for m in self.models or self._usual()]
 
-    def _has_graph(self) -> bool:
-        """Whether the rows come with a graph; those of a file do not, those of a name are not opened to see."""
-        data = self.data.train if isinstance(self.data, Split) else self.data
-        return isinstance(data, Dataset) and not (data.user_graph is None and data.item_graph is None)
+    def _usual(self) -> list[str]:
+        """All models of the task; those of graphs where the data has one, which must be opened to see."""
+        rows = self._rows(next(iter(self.seeds), self.seed))
+        train = rows.train if isinstance(rows, Split) else rows
+        graph = not (train.user_graph is None and train.item_graph is None)
+        return [n for n in available() if find(n).suits(self.task) and (graph or not find(n).uses_graph)]
 
     def _how(self) -> str:
         return self.protocol or TASKS[self.task]
@@ -246,59 +253,43 @@ class Experiment:
                 raise CorankError(f"columns: {key} = {value!r} must be the name of a column")
         if not isinstance(self.data, Dataset | Split | str | Path | Mapping):
             raise CorankError(f"data = {self.data!r}: give a Dataset, a Split, a file or the name of a dataset")
+        self._check_edges()
         protocol = self.how()
         as_protocol(protocol.pop("protocol"), 1, seed=self.seed, **protocol)
 
-    def make_split(self, seed: int | None = None) -> Split:
-        """The parts this experiment learns and tests on; `seed` instead of the experiment's own."""
+    def _check_edges(self) -> None:
+        """Files of edges are there, and go with data that has no graph or split of its own."""
+        for name in ("user_edges", "item_edges"):
+            path = getattr(self, name)
+            if path is None:
+                continue
+            if not isinstance(path, str | Path):
+                raise CorankError(f"{name} = {path!r}: give the name of a file with a row an edge")
+            edge_file(path)
+            if isinstance(self.data, Split | Mapping) or self.split == "published":
+                raise CorankError(
+                    f"{name} goes with a table, a named dataset or a Dataset, and this data is made or split already: "
+                    "give it the graph first"
+                )
+
+    def _rows(self, seed: int) -> Dataset | Split:
+        """The data before it is cut; read once, and made once a seed."""
         if isinstance(self.data, Split):
             return self.data
-        if self.split == "published":
-            from .datasets import load_split
+        names = ("columns", "positive", "user_edges", "item_edges", "split")
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        own = id(self.data) if isinstance(self.data, Dataset) else self.data
+        key = repr((own, options, seed if isinstance(own, Mapping) else None))
+        if self._kept is None or self._kept[0] != key:
+            self._kept = None
+            self._kept = key, opened(self.data, **options, seed=seed)
+        return self._kept[1]
 
-            return load_split(str(self.data))
-        if isinstance(self.data, Mapping):
-            from .synthetic import made
-
-            found = made(self.data, self.seed if seed is None else seed)
-            if self.split == "auto" and self.positive is None and found.split is not None:
-                return found.split
-            data = found.data
-        elif isinstance(self.data, Dataset):
-            data = self.data
-        else:
-            from .datasets import open_any
-
-            data = open_any(self.data, **dict(self.columns))
-        if self.positive is not None:
-            data = data.take(data.value >= self.positive).compact()
-            if len(data) == 0:
-                raise CorankError(f"no row has a value of {self.positive:g} or more: lower `positive`")
-        options = {"name": self.split} if isinstance(self.split, str) else dict(self.split)
-        name = options.pop("name", "auto")
-        if name == "auto":
-            # Time decides when there is one; without it the last row means nothing.
-            if options:
-                raise CorankError(f"split: {next(iter(options))!r} needs a name beside it{suggest('', SPLITS)}")
-            ordered = data.time is not None and self._how() != "rated"
-            name, options = ("leave_last_out", {}) if ordered else ("holdout", {"by": "user"})
-        if name not in SPLITS:
-            raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
-        cut = getattr(splits, name)
-        if "seed" in inspect.signature(cut).parameters:
-            options = {"seed": self.seed if seed is None else seed, **options}
-        known = [p for p in inspect.signature(cut).parameters if p != "data"]
-        for key in options:
-            if key not in known:
-                raise CorankError(f"split {name} has no option {key!r}{suggest(str(key), known or ['none'])}")
-        try:
-            return cut(data, **options)  # type: ignore[no-any-return]
-        except TypeError:
-            asked = ", ".join(f"{k}={v!r}" for k, v in options.items())
-            needed = [k for k, p in inspect.signature(cut).parameters.items() if k != "data" and p.default is p.empty]
-            missing = [k for k in needed if k not in options]
-            why = f"{missing[0]} must be given, e.g. {missing[0]} = 50" if missing else "an option has the wrong type"
-            raise CorankError(f"split {name}({asked}): {why}") from None
+    def make_split(self, seed: int | None = None) -> Split:
+        """The parts this experiment learns and tests on; `seed` instead of the experiment's own."""
+        seed = self.seed if seed is None else seed
+        data = self._rows(seed)
+        return data if isinstance(data, Split) else cut(data, self.split, rated=self._how() == "rated", seed=seed)
 
     def how(self) -> dict[str, Any]:
         """The options of `evaluate`."""

@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .atomic import replacing
 from .data import CSR, Vocab
-from .edges import checked, from_edges, read_edges, symmetric, tidy
+from .edge_tables import read_edges
+from .edges import checked, from_edges, symmetric, tidy, with_graph
 from .errors import CorankError, suggest
 from .memory import make_room
 from .params import number, whole
 
 __all__ = ["DNA", "KINDS", "Filter", "encode", "from_edges", "load", "power_sum", "read_edges", "side_graph"]
-__all__ += ["symmetric", "tidy"]
+__all__ += ["symmetric", "tidy", "with_graph"]
 KINDS = ("none", "g", "g2", "g3", "g4", "g5", "g6", "dna-1", "dna-2", "dna-3", "dna-4")
 _ENTRIES = 1 << 23  # entries of a power that are worked on at a time, in each thread
 
@@ -221,11 +222,10 @@ def encode(
     from .kernels import bloom
     from .kernels.threads import run
 
-    depth, seed = whole("depth", depth, 1), whole("seed", seed, 0)
-    shape = Filter.of(capacity, error, tight)
+    shape, limit = check_options(depth, capacity, error, tight, theta, seed)
+    depth, seed = int(depth), int(seed)
     graph = checked(graph) if theta is None else tidy(graph)
     n, indptr = graph.rows, graph.indptr
-    limit = None if theta is None else _limit(theta, shape)
     step = bloom.LINE if limit is None else shape.words
     make_room(
         8.0 * n * (shape.words + 2 * step),
@@ -247,6 +247,21 @@ def encode(
                 on_step(done * depth + turn, len(blocks) * depth)
         run(bloom.put, n, old, first, words)
     return DNA(words, shape, depth, seed)
+
+
+def check_options(
+    depth: int = 2,
+    capacity: int = 500,
+    error: float = 0.1,
+    tight: bool = False,
+    theta: float | None = None,
+    seed: int = 0,
+) -> tuple[Filter, int | None]:
+    """The filter that the options of `encode` ask for and the most bits within theta; a sentence where one is wrong."""
+    whole("depth", depth, 1)
+    whole("seed", seed, 0)
+    shape = Filter.of(capacity, error, tight)
+    return shape, None if theta is None else _limit(theta, shape)
 
 
 def power_sum(graph: CSR, depth: int, weights: Sequence[float] = (), threshold: float = 0.0) -> CSR:
@@ -303,7 +318,8 @@ def side_graph(
     kind : 'none' (no edges), 'g', 'g2' to 'g6' (`power_sum` with `weights` and `threshold`), or 'dna-1' to 'dna-4':
         n + c nodes, the first n of them the real ones, [[G, B], [B', 0]] with the bits B of `encode`, so that nodes
         with a bit in common are two steps apart. 'dna-1' leaves G out, as the dissertation's tables do. With `weights`
-        of one number, the edges to the bits weigh that instead of 1.
+        of one number, the edges to the bits weigh that instead of 1. A node without neighbours has no bits here: all
+        that its own could do is to tie it to strangers whose bits happen to be the same.
     """
     if kind not in KINDS:
         raise CorankError(f"there is no kind of graph {kind!r}{suggest(str(kind), KINDS)}")
@@ -320,6 +336,7 @@ def side_graph(
         raise CorankError(f"weights={weight} with {kind}: give one number above 0, what an edge to a bit weighs")
     depth = int(kind[4:])
     dna = encode(graph, depth=depth, capacity=capacity, error=error, seed=seed)
+    dna.words[np.diff(graph.indptr) == 0] = 0
     if depth == 1:
         graph = CSR(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), n)
     return _augmented(graph, dna, weight[0])

@@ -97,6 +97,7 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
     heads = [
         "",
         *map(title, results.metrics),
+        *(["gain"] if results.gain else []),
         *(["published"] if published else []),
         "p",
         "effect",
@@ -109,6 +110,9 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
         small = "" if report.model == line.label else report.model
         row = [(line.label, small)]
         row += [(figure(report[m]), bracket(report.interval[m])) for m in results.metrics]
+        if results.gain:
+            gained = results.gained(line.row)
+            row.append(("" if gained is None else f"{gained:.0%}", ""))
         if published:
             row.append((", ".join(f"{title(m)} {v:g}" for m, v in line.row.published.items()), ""))
         row.append((chance(line.p), line.stars) if line.p is not None else ("best" if line.best else "–", ""))
@@ -135,6 +139,9 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         out.append(
             f"Mean of {best.runs} runs with other seeds, splits included; standard deviation of {first}: {over}."
         )
+    if results.gain:
+        start, end = results.gain
+        out.append(f"Gain: how far {first} has come on the way from {start} (0%) to {end} (100%).")
     if any(line.p is not None for line in board):
         out.append(
             f"p: paired randomisation test of {first} against {best.label}, Holm-corrected ({STARS_MEAN}). "

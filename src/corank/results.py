@@ -46,6 +46,7 @@ class Results:
     seconds: float = 0.0
     failed: dict[str, str] = field(default_factory=dict)  # label -> why the row is missing
     not_run: tuple[str, ...] = ()  # labels that a stop left out
+    gain: tuple[str, ...] = ()  # labels of the rows that count as 0 % and 100 % of a gain
 
     @property
     def best(self) -> Row:
@@ -55,6 +56,14 @@ class Results:
     def metric(self, name: str) -> Metric:
         """The metric of a column; it may be somebody's own function."""
         return self.rows[0].report.metric(name)
+
+    def gained(self, row: Row) -> float | None:
+        """How far the row is on the way between the two rows of `gain`, by the first metric; 1 is the second."""
+        at = {r.label: r.report[self.metrics[0]] for r in self.rows}
+        if len(self.gain) != 2 or not at.keys() >= set(self.gain) or at[self.gain[0]] == at[self.gain[1]]:
+            return None
+        start, end = (at[label] for label in self.gain)
+        return float((row.report[self.metrics[0]] - start) / (end - start))
 
     @cached_property
     def lines(self) -> list[leaderboard.Line]:

@@ -53,9 +53,9 @@ def read_csv(
     layout = layouts.sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     columns = layouts.columns_of(layout, wanted)
     log.info("%s: %s", path, columns)
-    series = _read_text(layout, columns)
+    series = read_text(layout, columns)
     names = {role: f"column {name!r} of '{path}'" for role, name in columns.roles().items()}
-    series, lines = _drop_blank(series)
+    series, lines = drop_blank(series)
 
     def where(row: int) -> str:
         return f"line {(row if lines is None else int(lines[row])) + 1 + layout.skip:,}"
@@ -82,10 +82,10 @@ def read_parquet(
     try:
         frame = pl.read_parquet(Path(path), columns=list(dict.fromkeys(roles.values())), glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _not_parquet(path, error) from None
+        raise not_parquet(path, error) from None
     names = {role: f"column {name!r} of '{path}'" for role, name in roles.items()}
     series = {role: frame[name] for role, name in roles.items()}
-    return from_arrays(**convert(series, names, _row), duplicates=duplicates, **options)
+    return from_arrays(**convert(series, names, row_number), duplicates=duplicates, **options)
 
 
 def guess_columns(
@@ -114,7 +114,7 @@ def guess_columns(
         try:
             names = list(pl.read_parquet_schema(path))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise _not_parquet(path, error) from None
+            raise not_parquet(path, error) from None
         return Columns(**layouts.choose(names, wanted, f"file '{path}'"), header=True)
     layout = layouts.sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     return layouts.columns_of(layout, wanted)
@@ -190,14 +190,14 @@ def frame_columns(
     chosen = layouts.choose(list(columns), wanted, "the table")
     names = {role: f"column {name!r}" for role, name in chosen.items()}
     series = {role: _polars(table.get_column(columns[name]), names[role]) for role, name in chosen.items()}
-    return convert(series, names, _row)
+    return convert(series, names, row_number)
 
 
-def _row(row: int) -> str:
+def row_number(row: int) -> str:
     return f"row {row:,}"
 
 
-def _not_parquet(path: object, error: Exception) -> CorankError:
+def not_parquet(path: object, error: Exception) -> CorankError:
     return CorankError(f"file '{path}' cannot be read as Parquet: {str(error).splitlines()[0]}")
 
 
@@ -215,7 +215,7 @@ def _polars(column: Any, name: str) -> pl.Series:
     return series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series
 
 
-def _read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
+def read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
     """Each role's column, typed by the rows that were looked at, or as text where a later row breaks that."""
     import polars as pl
 
@@ -291,7 +291,7 @@ def _unreadable(layout: Layout, why: str) -> CorankError:
     )
 
 
-def _drop_blank(series: dict[str, pl.Series]) -> tuple[dict[str, pl.Series], np.ndarray[Any, Any] | None]:
+def drop_blank(series: dict[str, pl.Series]) -> tuple[dict[str, pl.Series], np.ndarray[Any, Any] | None]:
     """Without the rows where every column is empty (blank lines), and the positions of those that stay if any went."""
     if any(s.null_count() == 0 for s in series.values()):
         return series, None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .atomic import write_text
+from .data import Array
 from .errors import CorankError, MissingExtra
 from .evaluate import evaluate
 from .metrics import AnyMetric
@@ -168,6 +169,9 @@ def _fingerprint(model: Model, split: Split, metric: AnyMetric, options: dict[st
     text = json.dumps([model.name(), model.params(), split.name, metric, options], default=str, sort_keys=True)
     digest = hashlib.sha256(text.encode())
     for part in (split.train, split.valid):
-        digest.update(part.user.tobytes())
-        digest.update(part.item.tobytes())
+        arrays: list[Array] = [part.user, part.item, part.value]
+        for graph in (part.user_graph, part.item_graph):
+            arrays += [] if graph is None else graph[:3]
+        for array in arrays:
+            digest.update(array.tobytes())
     return f"{model.name()}-{digest.hexdigest()[:16]}"

@@ -250,11 +250,29 @@ def test_a_threshold_drops_edges():
         ("nan", "g2", "numbers of at least 0"),
         ("0.3", "g3", "2 factors"),
         ("0.3,0.1", "dna-2", "one number above 0"),
+        ("0.3", "g", "the kind 'g' has no weights"),
     ],
 )
 def test_weights_that_cannot_be_are_a_sentence(weights, kind, says):
     with pytest.raises(cr.CorankError, match=says):
-        GRMF(graph_weights=weights, user_graph=kind).fit(random_data(13))
+        GRMF(graph_weights=weights, user_graph=kind, item_graph="none").fit(random_data(13))
+
+
+def test_one_text_gives_the_weights_of_both_sides():
+    """G of the users has none to take; the items' do."""
+    one, other = (
+        GRMF(dim=3, graph_weights=w, user_graph="g", item_graph="g2").fit(random_data(13)) for w in ("0.3", "0.1")
+    )
+    assert np.abs(one.item_factors_ - other.item_factors_).max() > 1e-4
+
+
+def test_whoever_has_neither_friends_nor_ratings_is_like_nobody():
+    data = random_data(14, cold=[0])
+    A = data.user_graph.scipy().toarray()
+    A[0], A[:, 0] = 0, 0
+    model = GRMF(dim=3, user_graph="dna-2", capacity=1).fit(dataclasses.replace(data, user_graph=cr.from_scipy(A)))
+    assert not model.user_factors_[0].any()
+    assert model.user_factors_[1:].any(axis=1).all()
 
 
 def test_a_negative_edge_is_a_sentence():

@@ -13,12 +13,13 @@ from ..errors import CorankError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     from .parser import parse
-    from .show import compiled, show_log
+    from .show import compiled, loading_told, show_log
 
     show_log()
     try:
         args = parse(list(sys.argv[1:] if argv is None else argv))
-        code = int(args.run(args) or 0)
+        with loading_told():
+            code = int(args.run(args) or 0)
         compiled()
         return code
     except CorankError as why:

@@ -9,6 +9,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from .show import Steps, aims, lists, say
 
 Args = argparse.Namespace
 TABLE = ("user", "item", "value", "time", "separator", "duplicates")
+EDGES = ("user_edges", "item_edges")
+LOOKING = ("user_graph", "features", "rho_user")  # hyper-parameters of models that look at graphs
 
 
 def demo(args: Args) -> None:
@@ -55,6 +58,8 @@ def compare(args: Args) -> None:
                 f"--{next(iter(table))} is for a table: in {args.file} say it as an option or in [columns]"
             )
         experiment = Experiment.from_toml(args.file)
+        for key, value in given(args, *EDGES).items():
+            setattr(experiment, key, value)
     else:
         experiment = Experiment(data=open_table(args), name=Path(args.file).name)
     options = _evaluation(args) | given(args, "tune", "seed", "task")
@@ -71,8 +76,10 @@ def fit(args: Args) -> None:
     """Learn one model from all rows and save it."""
     model = _asked_model(args)
     out = Path(args.out)
-    writable(out.parent, out, source=args.file)
+    writable(out.parent, out, sources=_read(args))
     data = open_table(args)
+    if any(given(args, *EDGES)) and not any(hasattr(model, name) for name in LOOKING):
+        say(f"{args.model} looks at no graph, so the edges change nothing but who is a user")
     valid = None
     if getattr(model, "patience", None) is not None:
         from ..experiment import Experiment
@@ -101,7 +108,7 @@ def tune(args: Args) -> None:
 
     model = _asked_model(args)
     out = Path(args.out or f"{args.model}.toml")
-    writable(out.parent, out, source=args.file)
+    writable(out.parent, out, sources=_read(args))
     options = _evaluation(args)
     experiment = Experiment(data=open_table(args), split=args.split or "auto", **options, **given(args, "task"))
     experiment.check()
@@ -120,7 +127,8 @@ def tune(args: Args) -> None:
     found.write(out)
     say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")
-    say(f"use it:  corank fit {args.model} {args.file} --params {out} -o m.corank")
+    edges = "".join(f" --{k.replace('_', '-')} {shlex.quote(v)}" for k, v in given(args, *EDGES).items())
+    say(f"use it:  corank fit {args.model} {args.file}{edges} --params {out} -o m.corank")
 
 
 def evaluate(args: Args) -> None:
@@ -274,9 +282,13 @@ def _results(experiment: Any, storage: Path) -> Any:
 
 
 def open_table(args: Args, quiet: bool = False) -> Dataset:
-    """The table a command names, saying how it was read."""
+    """The table a command names, with its graphs where there are any, saying how it was read."""
     from ..datasets import open_any
+    from ..edge_tables import edge_file
 
+    edges = given(args, *EDGES)
+    for path in edges.values():
+        edge_file(path)
     options = given(args, *TABLE)
     data = open_any(args.file, **options)
     if args.positive is not None:
@@ -285,7 +297,7 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
             raise CorankError(f"no row has a value of {args.positive:g} or more: lower --positive")
     if not quiet:
         say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items")
-    return data
+    return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
 
 
 def _asked_model(args: Args) -> Any:
@@ -325,7 +337,12 @@ def _words(text: str, flag: str) -> list[str]:
     return words
 
 
-def writable(folder: Path, *targets: Path, source: str | Path | None = None) -> None:
+def _read(args: Args) -> list[str]:
+    """The files that a command reads, which it must not write over."""
+    return [args.file, *given(args, *EDGES).values()]
+
+
+def writable(folder: Path, *targets: Path, sources: Sequence[str | Path] = ()) -> None:
     """Find out before the work, not after it, that the results cannot be written, or would be over what is read."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -334,8 +351,9 @@ def writable(folder: Path, *targets: Path, source: str | Path | None = None) -> 
     except OSError as why:
         raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
     for target in targets:
-        if source is not None and target.exists() and Path(source).exists() and target.samefile(source):
-            raise CorankError(f"{target} is the file that is read, and would be lost: choose another with -o")
+        for source in sources:
+            if target.exists() and Path(source).exists() and target.samefile(source):
+                raise CorankError(f"{target} is the file that is read, and would be lost: choose another with -o")
         if target.is_dir():
             raise CorankError(f"{target} is a folder, and a file of that name is to be written: choose another with -o")
 

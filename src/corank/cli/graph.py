@@ -6,6 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
+from ..edges import counted
 from ..errors import CorankError
 from .commands import given, writable
 from .show import QUIET, say
@@ -23,11 +24,14 @@ def encode(args: Args) -> None:
     from .. import graph as graphs
 
     out = Path(args.out)
-    writable(out.parent, out, source=args.file)
+    options = given(args, "depth", "capacity", "error", "theta", "seed")
+    graphs.check_options(**options, tight=args.tight)
+    writable(out.parent, out, sources=[args.file])
     names = given(args, "source", "target", "weight", "separator")
     graph, nodes = graphs.read_edges(args.file, **names, directed=args.directed)
     edges = graph.index.size if args.directed else graph.index.size // 2
-    say(f"{args.file}: {len(nodes):,} nodes, {edges:,} {'directed ' * args.directed}edges")
+    kind = "directed edge" if args.directed else "edge"
+    say(f"{args.file}: {counted(len(nodes), 'node')}, {counted(edges, kind)}")
     said = start = time.monotonic()
 
     def progress(done: int, total: int) -> None:
@@ -36,7 +40,6 @@ def encode(args: Args) -> None:
             said = time.monotonic()
             say(f"  {done:,} of {total:,} steps, {said - start:.0f} s")
 
-    options = given(args, "depth", "capacity", "error", "theta", "seed")
     dna = graphs.encode(graph, **options, tight=args.tight, on_step=progress)
     dna.save(out, nodes, sparse=args.sparse)
     say(f"{dna.filter.bits:,} bits a node, depth {dna.depth}, {dna.fill:.1%} of them set; saved to {out}")

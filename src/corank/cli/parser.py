@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -68,6 +69,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     compare.add_argument("--tune", type=int, metavar="N", help="give every model N trials on validation first")
     compare.add_argument("--seed", type=int, help="fixes splits, negatives and models (default 0)")
     _data_flags(compare)
+    _edge_flags(compare)
     _protocol_flags(compare)
     _task_flag(compare)
 
@@ -148,15 +150,32 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if not argv:
         parser.print_help()
         sys.exit(0)
+    chosen, name = (sub.choices[argv[0]], argv[0]) if argv[0] in sub.choices else (parser, "")
+    for action in chosen._actions if name else ():  # `corank graph encode`
+        if isinstance(action, argparse._SubParsersAction) and len(argv) > 1 and not argv[1].startswith("-"):
+            if argv[1] not in action.choices:
+                raise CorankError(f"there is no command '{name} {argv[1]}'{suggest(argv[1], action.choices)}")
+            chosen, name = action.choices[argv[1]], f"{name} {argv[1]}"
+    _check_switches(chosen, argv)
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-        chosen, name = sub.choices[argv[0]], argv[0]
-        for action in chosen._actions:  # `corank graph encode`
-            if isinstance(action, argparse._SubParsersAction) and len(argv) > 1 and argv[1] in action.choices:
-                chosen, name = action.choices[argv[1]], f"{name} {argv[1]}"
         flags = [f for action in chosen._actions for f in action.option_strings]
         raise CorankError(f"{unknown[0]!r} is not an option of `corank {name}`{suggest(unknown[0], flags)}")
     return args
+
+
+def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:
+    """A sentence for `--directed true`: switches are said by their names alone."""
+    for flag, value in itertools.pairwise(argv):
+        if value.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"):
+            continue
+        for action in parser._actions:
+            if flag in action.option_strings and action.nargs == 0:
+                both = isinstance(action, argparse.BooleanOptionalAction)
+                off = f"--no-{action.option_strings[0].removeprefix('--')}" if both else "nothing"
+                raise CorankError(
+                    f"{flag} takes no value, and {value!r} follows it: write {flag} for yes, {off} for no"
+                )
 
 
 def _model_and_file(parser: Parser, argv: list[str]) -> None:
@@ -166,6 +185,7 @@ def _model_and_file(parser: Parser, argv: list[str]) -> None:
     parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
     parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")
     _data_flags(parser)
+    _edge_flags(parser)
     if not argv or argv[0] != parser.prog.split()[-1]:
         return
     # The model may stand anywhere; a first word that is no model is a typo that `find` answers.
@@ -197,7 +217,7 @@ def _graph_flags(parser: argparse.ArgumentParser) -> None:
         "--error", type=float, metavar="P", help="strangers taken for neighbours, at most (default 0.1)"
     )
     parser.add_argument("--tight", action="store_true", help="half the bits: what the error rate needs and no more")
-    parser.add_argument("--theta", type=float, metavar="N", help="no further neighbour beyond N nodes (default: all)")
+    parser.add_argument("--theta", type=float, metavar="N", help="a node stops taking neighbours beyond N nodes")
     parser.add_argument("--seed", type=int, help="fixes the hash and the order of neighbours (default 0)")
     parser.add_argument("--directed", action="store_true", help="a source sees its target, and not the other way round")
     parser.add_argument("--sparse", action="store_true", help="write the bits as a matrix for scipy.sparse.load_npz")
@@ -214,6 +234,13 @@ def _data_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--separator", help="between columns (default: guessed)")
     group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
     group.add_argument("--positive", type=float, metavar="V", help="leave out rows with a value below V")
+
+
+def _edge_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("graphs")
+    for side, who in (("user", "friends: users who have friends only are users too"), ("item", "related items")):
+        text = f"a table with a row an edge, for models with a graph of {side}s; {who}"
+        group.add_argument(f"--{side}-edges", metavar="FILE", help=text)
 
 
 def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:

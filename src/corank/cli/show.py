@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import sys
 import time
-from types import FrameType, TracebackType
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
 
 QUIET = 10.0  # seconds without a word that a log should bear
@@ -34,6 +37,34 @@ def show_log() -> None:
         part.addHandler(handler)
         part.setLevel(level)
         part.propagate = name == "corank"
+
+
+class _Loading:
+    """Says, once a process, that torch is being loaded: some seconds in which nothing else can be seen."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name == "torch" else None
+        if spec is None or spec.loader is None:
+            return None
+        load = spec.loader.exec_module
+
+        def told(module: ModuleType) -> None:  # looking whether there is a torch, as others do, is not loading it
+            say("corank: loading PyTorch, which takes some seconds")
+            load(module)
+
+        spec.loader.exec_module = told  # type: ignore[method-assign]
+        return spec
+
+
+@contextlib.contextmanager
+def loading_told() -> Iterator[None]:
+    """Within, `import torch` says so."""
+    finder = _Loading()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def compiled() -> None:

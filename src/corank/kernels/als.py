@@ -19,6 +19,8 @@ import numpy as np
 from .normal import ROWS, add_outer, add_scaled, rounded, solve
 from .threads import kernel
 
+TINY = 1e-15  # nothing beside any rating
+
 
 @kernel
 def settle(
@@ -38,7 +40,8 @@ def settle(
     A[d, d] += reg_bias
     solve(A, d + 1, floor, y)
     for t in range(d):
-        X[r, t] = y[t]
+        # Where the regularisation wins, vectors shrink for ever: numbers too small for the processor cost it ten times.
+        X[r, t] = y[t] if abs(y[t]) > TINY else np.float32(0)
     bias[r] = y[d]
 
 

@@ -35,7 +35,11 @@ class GraphOptions(Model):
     item_graph: str = param(
         "auto", "what is made of the data's item graph; auto = dna-2 where there is one", choices=("auto", *KINDS)
     )
-    graph_weights: str = param("", "weights of G^2, G^3, ... beside G, with commas between them; empty = 1 each")
+    graph_weights: str = param(
+        "",
+        "of both graphs, with commas between them: weights of G^2, G^3, ... beside G (g2 ...), or the one weight of a "
+        "bit (dna); empty = 1 each",
+    )
     threshold: float = param(0.0, "entries of the sum of powers below this are dropped", low=0.0)
     capacity: int = param(500, "nodes that the Bloom filter of a node is made for (dna)", low=1, high=10_000_000)
     error: float = param(0.1, "rate of false positives of a full filter (dna)", low=1e-6, high=0.5)
@@ -61,7 +65,13 @@ class GraphOptions(Model):
             plain = next(base for base in type(self).__mro__ if not getattr(base, "uses_graph", True)).__name__
             logger.warning("%s: the data has no graph of users or items, so this is plain %s", self.name(), plain)
         kinds = {side: self._kind(data, side) for side in SIDES}
-        return {side: kind for side, kind in kinds.items() if kind != "none"}
+        used = {side: kind for side, kind in kinds.items() if kind != "none"}
+        if self._weights() and used and set(used.values()) == {"g"}:
+            raise CorankError(
+                f"{type(self).__name__}(graph_weights={self.graph_weights!r}): the kind 'g' has no weights to give, as "
+                "it is G alone; reg_graph says how much G counts, or choose g2 to g6 or a dna"
+            )
+        return used
 
     def _side_graph(self, data: Dataset, side: Side, kind: str) -> CSR:
         """The graph over the users or the items, written down: nodes beyond them have no rows of their own."""

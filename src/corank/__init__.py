@@ -40,6 +40,7 @@ _HOMES = {
     "models.collrank": ("CollRank",),
     "models.ease": ("EASE",),
     "models.gcmc": ("GCMC",),
+    "models.graph_ae": ("GraphAE",),
     "models.grmf": ("GRMF",),
     "models.grwmf": ("GRWMF",),
     "models.item_knn": ("ItemKNN",),

@@ -9,7 +9,8 @@ import pytest
 
 import corank as cr
 from corank.data import CSR, from_scipy
-from corank.models.gcmc import GCMC, levels_of
+from corank.models._rating_graph import levels_of
+from corank.models.gcmc import GCMC
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +38,7 @@ def data():
 
 @pytest.fixture(scope="module", params=["stack", "sum"])
 def model(request, data):
-    return GCMC(**SMALL, accumulate=request.param).fit(data)
+    return GCMC(**SMALL, accumulate=request.param, node_bias=True).fit(data)
 
 
 def views(model):
@@ -55,7 +56,8 @@ def test_predictions_are_expected_ratings(model):
     users, items = np.array([3, 7, 29], np.int32), np.array([0, 11, 19], np.int32)
     for u, i, found in zip(users, items, model._predict(users, items), strict=True):
         left, right = model.user_factors_[u], model.item_factors_[i]
-        odds = w["levels.bias"] + sum(w["levels"][b] * (left @ w[f"{b}.decoder"] @ right) for b in range(net.bases))
+        odds = w["levels.bias"] + left @ w["user.levels"] + right @ w["item.levels"]
+        odds += sum(w["levels"][b] * (left @ w[f"{b}.decoder"] @ right) for b in range(net.bases))
         share = np.exp(odds - odds.max())
         assert found == pytest.approx(float(share @ model.levels_ / share.sum()), rel=1e-5)
         assert model._score(np.array([u], np.int32))[0, i] == pytest.approx(found, rel=1e-5)
@@ -132,7 +134,7 @@ def test_features_without_a_graph_are_refused(data):
 
 
 def test_sparse_and_whole_features_learn_the_same(data, monkeypatch):
-    import corank.models.gcmc as module
+    import corank.models._rating_graph as module
 
     found = []
     for share in (0.0, 2.0):
@@ -158,10 +160,10 @@ def test_a_step_does_not_see_what_it_predicts(data, monkeypatch, hide):
     encode, odds = Network.encode, Network.odds
     seen, asked = [], []
 
-    def spy_encode(self, w, side, graph, visible=None, noise=None):
-        if noise is not None and side == "user":
+    def spy_encode(self, w, graph, visible=None, noise=None):
+        if noise is not None:
             seen.append(np.ones(graph.user.size, bool) if visible is None else visible)
-        return encode(self, w, side, graph, visible, noise)
+        return encode(self, w, graph, visible, noise)
 
     def spy_odds(self, w, pairs, user, item):
         asked.append(pairs)
@@ -270,6 +272,17 @@ def test_divergence_is_a_sentence(data):
     with pytest.raises(cr.CorankError, match="lower lr") as error:
         GCMC(**{**SMALL, "lr": 10.0, "epochs": 200, "squared": 0.0, "weight_decay": 100.0}).fit(data)
     assert "\n" not in str(error.value)
+
+
+def test_places_of_a_pattern_are_those_given():
+    from corank.nn.sparse import Pattern
+
+    rng = np.random.default_rng(0)
+    row, column = rng.integers(0, 7, 40), rng.integers(0, 5, 40)
+    for order in (np.arange(40), np.argsort(row, kind="stable")):
+        found = Pattern(row[order], column[order], (7, 5)).places()
+        np.testing.assert_array_equal(found[0].numpy(), row[order])
+        np.testing.assert_array_equal(found[1].numpy(), column[order])
 
 
 # ---- real data ---------------------------------------------------------------------------------------------------

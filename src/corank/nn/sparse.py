@@ -31,6 +31,14 @@ class Pattern:
     def __len__(self) -> int:
         return int(self.by_row[0].numel())
 
+    def places(self) -> tuple[Tensor, Tensor]:
+        """Row and column int64[n] of the entries, in the order in which they were given."""
+        column, ends, order = self.by_row
+        row = torch.repeat_interleave(ends.diff())
+        if order is None:
+            return row, column
+        return torch.empty_like(row).index_copy_(0, order, row), torch.empty_like(row).index_copy_(0, order, column)
+
 
 def _compressed(row: Ints, column: Ints, rows: int) -> Ends:
     ends = torch.zeros(rows + 1, dtype=torch.int64)

@@ -1,0 +1,180 @@
+"""Graph AE beyond the contract: the formula by a plain twin, strangers, cold users, what a step sees, real data."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import corank as cr
+from corank.data import CSR, from_scipy
+from corank.models.graph_ae import GraphAE
+
+torch = pytest.importorskip("torch")
+
+SMALL = {"dim": 6, "feature_dim": 5, "epochs": 3, "capacity": 5, "batches": 2, "shrink": 1.0}
+SMALL |= {"dropout": 0.3, "node_dropout": 0.3}
+USERS, ITEMS, COLD = 30, 20, 4
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Two tribes with a taste each and ties within; the last users have ties and no ratings."""
+    rng = np.random.default_rng(0)
+    tribe, kind = np.arange(USERS) % 2, np.arange(ITEMS) % 2
+    user, item = np.nonzero(rng.random((USERS, ITEMS)) < 0.6)
+    value = np.where(tribe[user] == kind[item], 5, 1) + rng.integers(-1, 2, user.size)
+    ties = (rng.random((USERS, USERS)) < 0.3) & (tribe[:, None] == tribe)
+    data = cr.from_arrays(user=user, item=item, value=np.clip(value, 1, 5).astype(float))
+    data = dataclasses.replace(data, user_graph=from_scipy(np.maximum(ties, ties.T).astype(float)))
+    return data.take(data.user < USERS - COLD)
+
+
+@pytest.fixture(scope="module", params=["left", "symmetric"])
+def model(request, data):
+    return GraphAE(**SMALL, layers=3, normalize=request.param).fit(data)
+
+
+def twin(model, data):
+    """The vectors of all users and items, with dense matrices and loops over levels."""
+    net = model._network()
+    w = {k: v.numpy().astype(float) for k, v in model._views(net, model.weights_).items()}
+    there = np.zeros((len(model.levels_), USERS, ITEMS))
+    there[model._level(data.value), data.user, data.item] = 1
+    degree = [there.sum((0, 2))[:, None] + model.shrink, there.sum((0, 1))[None, :] + model.shrink]
+    h = [w["user.id"] + w["sides"][0], w["item.id"] + w["sides"][1]]
+    total = [0, 0]
+    for layer in range(model.layers):
+        turn = w[f"{layer}.turn"].reshape(model.dim, len(model.levels_), model.dim)
+        new = []
+        for side in (0, 1):
+            scale = 1 / (np.sqrt(degree[0] * degree[1]) if model.normalize == "symmetric" else degree[side])
+            edges = there * scale
+            first = sum((a if side == 0 else a.T) @ h[1 - side] @ turn[:, r] for r, a in enumerate(edges))
+            new.append(np.tanh(first) @ w[f"{layer}.out"] + w[f"{layer}.out.bias"])
+            total[side] = total[side] + new[side] / (layer + 1)
+        h = new
+    rows = model._rows(data.user_graph)
+    bits = rows.scipy().toarray()
+    bits = bits / bits.sum(1, keepdims=True)
+    total[0] = total[0] + np.maximum(bits @ w["user.features"] + w["user.features.bias"], 0) @ w["user.join"]
+    return *total, w
+
+
+def test_vectors_and_predictions_equal_a_dense_twin(data, model):
+    user, item, w = twin(model, data)
+    np.testing.assert_allclose(model.user_factors_, user, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(model.item_factors_, item, rtol=1e-3, atol=1e-4)
+    forms = np.stack([user @ w[f"{b}.decoder"] @ item.T for b in range(model.bases)], 2)
+    odds = forms @ w["levels"] + w["levels.bias"] + (user @ w["user.levels"])[:, None] + item @ w["item.levels"]
+    share = np.exp(odds - odds.max(2, keepdims=True))
+    wanted = share @ model.levels_ / share.sum(2)
+    np.testing.assert_allclose(model._score(np.arange(USERS, dtype=np.int32)), wanted, rtol=1e-3)
+    users, items = np.array([3, 7, 29], np.int32), np.array([0, 11, 19], np.int32)
+    np.testing.assert_allclose(model._predict(users, items), wanted[users, items], rtol=1e-3)
+
+
+def test_gradients_are_those_of_numbers(data):
+    """The loss of a step against its differences, along a random direction of each parameter."""
+    from corank.nn.attention import Layout
+    from corank.nn.convolution import Graph
+
+    model = GraphAE(**{**SMALL, "dropout": 0.0, "node_dropout": 0.0}, layers=2).fit(data)
+    net = model._network()
+    layout = Layout(net.shapes())
+    order = np.lexsort((data.item, data.user))
+    value = data.value[order].astype(np.float32)
+    features = model._features(data)
+    graph = Graph(data.user[order], data.item[order], model._level(value), USERS, ITEMS, model.levels_.size, features)
+    loss = model._part(net, graph, value, np.arange(value.size) % 2 == 0, 0)
+    flat = torch.from_numpy(model.weights_.copy())
+    layout.views(flat)["user.features.bias"][:] = 0.5  # away from the kink of ReLU
+    leaves = {name: view.detach().requires_grad_() for name, view in layout.views(flat).items()}
+    loss(leaves).backward()
+    rng = np.random.default_rng(0)
+    for name, leaf in leaves.items():
+        way = torch.from_numpy(rng.normal(size=tuple(leaf.shape)).astype(np.float32))
+        way /= way.norm()
+        with torch.no_grad():
+            ends = [float(loss({**leaves, name: leaf + step * way})) for step in (-1e-2, 1e-2)]
+        assert float((leaf.grad * way).sum()) == pytest.approx((ends[1] - ends[0]) / 2e-2, rel=0.05, abs=2e-4), name
+
+
+@pytest.mark.parametrize("normalize", ["left", "symmetric"])
+def test_a_history_is_encoded_as_fit_does(data, normalize):
+    """Without features, a known user's own ratings as a history give that user's scores."""
+    plain = GraphAE(**SMALL, layers=3, features="none", normalize=normalize).fit(data)
+    known = np.unique(data.user)
+    found = plain._score_histories(data.sequences().take(known))
+    np.testing.assert_allclose(found, plain._score(known.astype(np.int32)), rtol=1e-4, atol=1e-4)
+
+
+def test_a_history_may_be_empty(model):
+    none = CSR(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), ITEMS)
+    assert np.isfinite(model._score_histories(none)).all()
+
+
+def test_a_side_without_a_graph_has_no_features(model):
+    assert model.columns_ == [48, 0]
+
+
+@pytest.mark.parametrize("features", ["g", "dna-2"])
+def test_cold_users_are_told_apart_by_their_friends(data, features):
+    options = {**SMALL, "epochs": 60, "capacity": 30, "feature_dim": 16, "cold": 0.2}
+    model = GraphAE(**options, features=features).fit(data)
+    cold = np.arange(USERS - COLD, USERS)
+    assert not np.isin(cold, data.user).any()
+    right = (np.arange(ITEMS)[None, :] % 2) == (cold % 2)[:, None]
+    scores = model._score(cold.astype(np.int32))
+    assert (np.where(right, scores, np.inf).min(1) > np.where(right, -np.inf, scores).max(1)).all()
+
+
+def test_without_a_graph_cold_users_get_one_answer(data):
+    scores = GraphAE(**SMALL, features="none").fit(data)._score(np.array([0, USERS - 2, USERS - 1], np.int32))
+    assert not np.allclose(scores[1], scores[0], rtol=1e-3)
+    # Layers of a node without ratings are their biases alone: the id is told to neighbours, of which there are none.
+    np.testing.assert_allclose(scores[1], scores[2], rtol=1e-5)
+
+
+def test_features_without_a_graph_are_refused(data):
+    with pytest.raises(cr.CorankError, match=r"GraphAE.*neither a user graph nor an item graph"):
+        GraphAE(features="g").fit(dataclasses.replace(data, user_graph=None))
+
+
+def test_deeper_layers_see_further(data):
+    """What one user says reaches a user who shares no item, in two layers and not in one."""
+    user, item = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 2, 2])
+    change = {}
+    for layers in (1, 2, 3):
+        found = []
+        for first in (1.0, 5.0):
+            chain = cr.from_arrays(user=user, item=item, value=np.array([first, 5.0, 1, 5, 1]))
+            model = GraphAE(dim=4, layers=layers, epochs=1, batches=1, lr=1e-9, normalize="left").fit(chain)
+            found.append(model.user_factors_)
+        change[layers] = np.abs(found[0] - found[1]).max(1) > 1e-6
+    assert change[1].tolist() == [True, False, False]
+    assert change[2].tolist() == [True, False, False]  # the item that tells of user 0 is met two layers further on
+    assert change[3].tolist() == [True, True, False]
+
+
+def test_resumed_fit_ends_with_the_same_bits(data, tmp_path):
+    def die(entry):
+        if entry["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    file, make = tmp_path / "state", lambda: GraphAE(**{**SMALL, "epochs": 5})
+    whole = make().fit(data)
+    with pytest.raises(KeyboardInterrupt):
+        make().fit(data, checkpoint=file, on_epoch=die)
+    again = make().fit(data, checkpoint=file)
+    for name in ("weights_", "user_factors_", "item_factors_", "item_states_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name), err_msg=name)
+
+
+def test_flixster_is_learned(shared_data):
+    pytest.importorskip("h5py")
+    split = cr.datasets.load_split("flixster", root=shared_data)
+    model = GraphAE(epochs=4, features="none").fit(split.train)
+    off = model._predict(split.test.user, split.test.item) - split.test.value
+    assert np.sqrt(np.square(off).mean()) < 0.9 * split.test.value.std()

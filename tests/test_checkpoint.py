@@ -45,7 +45,30 @@ def test_killed_at_any_epoch(name, data, tmp_path):
             if isinstance(value, np.ndarray):
                 assert np.array_equal(value, getattr(again, key)), key
         assert [h["epoch"] for h in again.history_] == [1, 2, 3, 4]
+        assert file.exists()
+        again.save(tmp_path / "m.corank")
         assert not file.exists()
+
+
+def test_a_model_that_cannot_be_saved_is_not_lost(data, tmp_path):
+    file = tmp_path / "c.part"
+    model = cr.WMF(dim=3, epochs=2).fit(data, checkpoint=file)
+    (tmp_path / "taken").write_text("a file, not a folder")
+    with pytest.raises(cr.CorankError):
+        model.save(tmp_path / "taken" / "m.corank")
+    heard = []
+    again = cr.WMF(dim=3, epochs=2).fit(data, checkpoint=file, on_epoch=lambda e: heard.append(e["epoch"]))
+    assert 1 not in heard
+    assert np.array_equal(again.user_factors_, model.user_factors_)
+
+
+def test_fewer_epochs_than_are_done_are_refused(data, tmp_path):
+    file = tmp_path / "c.part"
+    cr.WMF(dim=3, epochs=6).fit(data, checkpoint=file, on_epoch=lambda e: e["epoch"] < 4)
+    before = file.read_bytes()
+    with pytest.raises(cr.CorankError, match=r"has 4 epochs already, and epochs=2 asks for fewer: raise epochs"):
+        cr.WMF(dim=3, epochs=2).fit(data, checkpoint=file)
+    assert file.read_bytes() == before
 
 
 def test_stopped_cleanly_goes_on(data, tmp_path):
@@ -72,7 +95,7 @@ def test_a_model_or_junk_is_no_checkpoint(data, tmp_path):
     with pytest.raises(cr.CorankError, match="not a checkpoint"):
         cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "m.corank")
     (tmp_path / "junk").write_bytes(b"junk")
-    with pytest.raises(cr.CorankError, match="remove it to start anew"):
+    with pytest.raises(cr.CorankError, match=r"cannot be used .*: give another file"):
         cr.WMF(dim=3).fit(data, checkpoint=tmp_path / "junk")
 
 

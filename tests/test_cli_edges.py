@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -43,8 +44,8 @@ def test_fit_learns_from_both_graphs(here, capsys):
     assert code == 0
     edges = here.index.size // 2
     assert "corank: friends.csv: source=user target=friend (separator ',', header)" in err
-    assert f"corank: friends.csv: {edges} edges between users; 4 users without rows were added" in err
-    assert "corank: related.csv: 1 edge between items; 1 item without rows was left out, with its edges" in err
+    assert f"corank: friends.csv: {edges} edges between users; 4 users without rows (u0, u1, u3, ...) were added" in err
+    assert "corank: related.csv: 1 edge between items; 1 item without rows (999) was left out, with its edges" in err
     model = cr.load("m.corank")
     data = cr.read_csv("ratings.csv").with_graph(users="friends.csv", items="related.csv")
     own = cr.GRMF(dim=3, epochs=3, user_graph="g", item_graph="g").fit(data)
@@ -86,6 +87,48 @@ def test_tune_takes_edges(here, capsys):
     assert "edges between users" in err
 
 
+def test_what_tune_found_can_be_used_as_it_says(here, tmp_path, capsys):
+    pytest.importorskip("optuna")
+    for name in ("ratings", "friends"):
+        (tmp_path / f"{name}.csv").rename(f"my {name}.csv")
+    options = ("--user-edges", "my friends.csv", "--positive", -0.5, "--item", "item", "-o", "the best.toml")
+    small = ("--trials", 1, "--epochs", 2, "--dim", 2, "--user-graph", "g")
+    code, _, err = run(capsys, "tune", "grwmf", "my ratings.csv", *options, *small)
+    assert code == 0
+    line = err.strip().splitlines()[-1]
+    assert line == (
+        "use it:  corank fit grwmf 'my ratings.csv' --item item --positive -0.5 --user-edges 'my friends.csv' "
+        "--params 'the best.toml' -o m.corank"
+    )
+    assert run(capsys, *shlex.split(line)[3:])[0] == 0
+
+
+def test_ratings_are_no_edges(here, tmp_path, capsys):
+    (tmp_path / "u.data").write_text("".join(f"{u}\t{i}\t3\n" for u in range(9) for i in range(20, 25)))
+    (tmp_path / "same").symlink_to("u.data")
+    for command in (("fit", "grmf", "u.data"), ("compare", "u.data"), ("tune", "grmf", "u.data")):
+        for option in ("--user-edges", "--item-edges"):
+            code, _, err = run(capsys, *command, option, "same", "-o", "out")
+            assert code == 2
+            assert "file 'same' is given for the ratings and for the edges" in err
+    with pytest.raises(cr.CorankError, match="is given for the ratings and for the edges"):
+        cr.Experiment(data="u.data", item_edges=tmp_path / "u.data").check()
+
+
+def test_a_graph_that_is_asked_for_and_not_there(here, capsys, caplog):
+    code, _, err = run(capsys, "fit", "grmf", "ratings.csv", "--item-graph", "g", "-o", "m.corank")
+    assert code == 2
+    assert "--item-edges FILE" in err
+    assert "plain" not in err + caplog.text
+
+
+def test_edges_of_a_table_and_a_published_split(here, capsys):
+    words = ("compare", "ratings.csv", "--user-edges", "friends.csv", "--split", "published", "-o", "out")
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert err.strip().splitlines()[-1].startswith("corank: split 'published' is for an experiment file")
+
+
 def test_edges_of_an_experiment(here, tmp_path, capsys, monkeypatch):
     (tmp_path / "e.toml").write_text(
         "data = 'ratings.csv'\nuser_edges = 'friends.csv'\nmetrics = ['recall@5']\n"
@@ -106,6 +149,9 @@ def test_a_model_that_looks_at_no_graph(here, capsys):
     code, _, err = run(capsys, "fit", "als", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
     assert code == 0
     assert "als looks at no graph" in err
+    assert "change nothing but who is a user\n" in err
+    code, _, err = run(capsys, "fit", "ease", "ratings.csv", "--item-edges", "related.csv", "-o", "m.corank")
+    assert "ease looks at no graph, so the edges change nothing\n" in err
     code, _, err = run(capsys, "fit", "mf", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
     assert "looks at no graph" not in err
 

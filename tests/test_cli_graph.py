@@ -103,7 +103,11 @@ def test_full_filters_are_told(run):
 @pytest.mark.parametrize(
     ("line", "edges", "words"),
     [
-        ("", "source,target,weight\n1,2,-3\n", "edge '1' to '2' has the weight -3"),
+        (
+            "",
+            "source,target,weight\n1,2,-3\n",
+            "line 2 of column 'weight' of 'e.csv': the edge '1' to '2' has the weight -3",
+        ),
         ("", "source,target,weight\n1,2,x\n1,3,4\n", "line 2 of column 'weight' .* leave it out with weight=''"),
         ("", "source,target,weight\n1,2,nan\n1,3,4\n", "must be a finite number"),
         ("", "source,target\n1,\n2,3\n", r"column 'target' of 'e.csv' \(target\) has 1 missing"),
@@ -112,6 +116,8 @@ def test_full_filters_are_told(run):
         ("", "source,target\n1\n2,3\n", "line 2 .* has 1 field"),
         ("", "", "is empty: a row is at least the two ends of an edge"),
         ("", "source,target\n", "no rows"),
+        ("", "user,user\n1,2\n2,3\n", "has two columns called 'user': call the ends of an edge source and target"),
+        ("", "user,user\nann,bob\nbob,cy\n", "has two columns called 'user'"),
         ("", "a,b,c\nx,1,2\n", "cannot tell which column .* is the source .* it has a, b, c; call it source in"),
         ("", "to,b,c\nx,1,2\n", "cannot tell which column .* is the source .*`corank graph encode` has --source"),
         ("", "user,item,rating\nx,y,3\n", "has users and items .* an edge ties two users or two items"),
@@ -141,6 +147,7 @@ def test_other_mistakes(run, tmp_path):
     assert "there is no command 'graph encod'; did you mean 'encode'?" in run("graph encod e.csv -o d.npz")[1]
     for words in ("--directed true e.csv", "e.csv --directed FALSE"):
         assert "--directed takes no value, and" in run(f"graph encode {words} -o d.npz")[1]
+    assert "--directed takes no value, and 'no' follows it" in run("graph encode e.csv --directed=no -o d.npz")[1]
     assert "does not exist" in run("graph encode none.csv -o d.npz")[1]
     assert "is a folder" in run(f"graph encode e.csv -o {tmp_path}", e=EDGES)[1]
     assert "the following arguments are required: -o" in run("graph encode e.csv")[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -65,6 +67,14 @@ def test_steps_that_are_too_long(table, tmp_path, capsys):
         if code == 0:  # what is saved must answer with numbers
             assert np.isfinite(cr.load(file).recommend(k=3).scores).all()
     assert code != 0
+
+
+def test_checkpoint_is_not_the_ratings(table, tmp_path, capsys):
+    before = Path(table).read_bytes()
+    code, err = ended(capsys, "fit", "wmf", table, "-o", tmp_path / "m.corank", "--checkpoint", table)
+    assert code == 2
+    assert "is the file that is read, and would be lost" in err
+    assert Path(table).read_bytes() == before
 
 
 def test_nothing_comes_next(tmp_path, capsys):

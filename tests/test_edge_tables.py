@@ -23,7 +23,7 @@ def nodes(path):
         *("source,target", "src,dst", "from,to", "user,friend", "user_id,friend_id", "userId,friendId", "USER,FRIEND"),
         *("trustor,trustee", "truster_id,trusted_id", "follower,followee", "followerId,user_id", "node1,node2"),
         *("user_id_1,user_id_2", "id1,id2", "item_a,item_b", "movieId,similarMovieId", "item,related", "asin,also_buy"),
-        *("from_user:token,to_user:token", "who,whom", "person_key,contact_key"),
+        *("from_user:token,to_user:token", "who,whom", "person_key,contact_key", "name,follows", "name,trusts"),
     ],
 )
 def test_a_header_is_no_edge(tmp_path, header, body):
@@ -63,6 +63,80 @@ def test_which_end_is_which(tmp_path):
         graph, names = read_edges(tmp_path / "e.csv", directed=True)
         assert graph.indptr[names.codes([first])[0] + 1] - graph.indptr[names.codes([first])[0]] == 1, header
         assert graph.value.tolist() == [1]  # `since` is no weight
+
+
+@pytest.mark.parametrize("when", ["followed_at", "followedAt", "following_since", "followed_date", "followed_count"])
+@pytest.mark.parametrize("header", ["user_id,follower_id,{}", "{},user_id,follower_id"])
+def test_times_are_no_ends(tmp_path, header, when):
+    rows = {"user_id": ["7", "8"], "follower_id": ["8", "9"], when: ["1302341234", "1302341235"]}
+    names = header.format(when).split(",")
+    lines = [names, *zip(*(rows[name] for name in names), strict=True)]
+    (tmp_path / "e.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    graph, people = read_edges(tmp_path / "e.csv", directed=True)  # a follower sees whom they follow
+    assert people.ids.tolist() == [7, 8, 9]
+    assert graph.scipy().toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+
+
+def test_a_time_does_not_stand_in_for_an_end(tmp_path):
+    (tmp_path / "e.csv").write_text("follower_id,created_at\n1,1302341234\n2,1302341235\n")
+    with pytest.raises(cr.CorankError, match=r"cannot tell which column .* is the target of an edge"):
+        read_edges(tmp_path / "e.csv")
+
+
+def warned(caplog):
+    """The warnings alone: after a command has run, notices are captured too."""
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_first_line_that_may_be_a_header(tmp_path, caplog):
+    file = tmp_path / "e.csv"
+    file.write_text("who is it,other one\nann,bob\nbob,cy\n")
+    read_edges(file)
+    assert warned(caplog) == []  # `who` is known
+    file.write_text("alpha,beta\nann,bob\nbob,cy\n")
+    assert len(read_edges(file)[1]) == 5
+    assert warned(caplog) == [
+        f"file '{file}': the first line (alpha, beta) is read as an edge, and neither name comes again: if it is a "
+        "header, call its columns source and target"
+    ]
+    caplog.clear()
+    people = cr.from_arrays(user=["alpha", "ann", "cy"], item=[1, 2, 2])
+    people.with_graph(users=file)  # somebody is called so
+    file.write_text("alpha,beta\nann,bob\nbob,beta\n")
+    read_edges(file)
+    file.write_text("alpha,beta\n")
+    read_edges(file)
+    assert warned(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ann\nbob\n", "say separator=... in Python (corank.graph.read_edges)"),
+        ("source,target\nann,bob\nbob\n", "another separator than ',' in Python (corank.graph.read_edges)"),
+        ("source,target,weight\nann,bob,x\n", "leave it out with weight='' in Python (corank.graph.read_edges)"),
+        ("a,b,c\nann,bob,1\n", "or say source=... in Python (corank.graph.read_edges)"),
+        ("user,item\nann,bob\n", "source=... and target=... in Python (corank.graph.read_edges)"),
+    ],
+)
+def test_remedies_where_only_a_file_can_be_named(tmp_path, text, words):
+    (tmp_path / "e.csv").write_text(text)
+    data = cr.from_arrays(user=["ann", "bob"], item=[1, 2])
+    with pytest.raises(cr.CorankError) as why:
+        data.with_graph(users=tmp_path / "e.csv")
+    assert words in str(why.value)
+    assert "--" not in str(why.value)
+    with pytest.raises(cr.CorankError) as why:
+        read_edges(tmp_path / "e.csv")
+    assert "Python" not in str(why.value)
+
+
+def test_the_name_of_a_file_is_told_as_it_is(tmp_path):
+    file = tmp_path / "the interactions (user) value=1.csv"
+    file.write_text("source,target\nann,\nbob,cy\n")
+    with pytest.raises(cr.CorankError, match=r"\(target\) has 1 missing") as why:
+        read_edges(file)
+    assert str(file) in str(why.value)
 
 
 def test_the_third_column_of_a_file_without_header(tmp_path, caplog):

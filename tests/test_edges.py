@@ -106,6 +106,8 @@ def test_bad_edges():
         from_edges([1, 2], [2, 3], [1, -1])
     with pytest.raises(cr.CorankError, match="no nodes"):
         from_edges([], [])
+    with pytest.raises(cr.CorankError, match="the weight column holds something that is not a number"):
+        from_edges([1], [3], ["a"])
 
 
 # ---- a graph for a dataset -------------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ def test_friends_without_rows_become_users(caplog):
     data = rated(age=np.array([40, 50]), name=np.array(["B", "D"], object), tall=np.array([True, False]))
     with caplog.at_level("INFO", logger="corank.tables"):
         joined = data.with_graph(users=from_edges(["ann", "dan", "cy"], ["bob", "ann", "cy"], [2, 3, 1]))
-    assert caplog.messages == ["the graph: 2 edges between users; 2 users without rows were added"]
+    assert caplog.messages == ["the graph: 2 edges between users; 2 users without rows (ann, cy) were added"]
     assert joined.users.ids.tolist() == ["ann", "bob", "cy", "dan"]
     assert joined.users.ids[joined.user].tolist() == ["bob", "dan", "bob"]
     assert (joined.item == data.item).all()
@@ -148,14 +150,45 @@ def test_unknown_items_are_left_out_unless_asked_for(caplog):
     with caplog.at_level("INFO", logger="corank.tables"):
         data, more = (rated().with_graph(items=edges, new_items=new) for new in (False, True))
     assert caplog.messages == [
-        "the graph: 1 edge between items; 1 item without rows was left out, with its edges",
-        "the graph: 3 edges between items; 1 item without rows was added",
+        "the graph: 1 edge between items; 1 item without rows (8) was left out, with its edges",
+        "the graph: 3 edges between items; 1 item without rows (8) was added",
     ]
     assert data.items.ids.tolist() == [7, 9]
     assert pairs(data.item_graph, data.items) == {(7, 9): 1, (9, 7): 1}
     assert more.items.ids.tolist() == [7, 8, 9]
     assert more.items.ids[more.item].tolist() == [7, 7, 9]
     assert data.user_graph is more.user_graph is None
+
+
+def test_some_of_those_who_are_new_are_named(caplog):
+    with caplog.at_level("INFO", logger="corank.tables"):
+        rated().with_graph(users=from_edges(["a", "b", "c", "d", "bob"], ["dan"] * 5))
+    assert "4 users without rows (a, b, c, ...) were added" in caplog.text
+
+
+def warned(caplog):
+    """The warnings alone: after a command has run, notices are captured too."""
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_edges_about_others_than_the_data(caplog):
+    rated().with_graph(users=from_edges(["bob", "ann"], ["cy", "dan"]))  # half of them are known
+    assert warned(caplog) == []
+    rated().with_graph(users=from_edges(["bob", "ann"], ["cy", "eve"]))
+    assert warned(caplog) == [
+        "the graph: 3 of its 4 nodes are users without rows: is it a table of edges between users, with their ids?"
+    ]
+    caplog.clear()
+    rated().with_graph(items=from_edges([7, 1], [2, 3]))
+    assert "the graph: 3 of its 4 nodes are items without rows" in caplog.text
+
+
+def test_ids_that_differ_by_case_only(caplog):
+    rated().with_graph(users=from_edges(["bob", "Bob"], ["dan", " dan"]))
+    assert warned(caplog) == [
+        "the graph: ' dan' is not the user 'dan' of the data, and only case or blanks differ (2 nodes so): "
+        "write ids alike in both"
+    ]
 
 
 def test_directions_and_both_sides():

@@ -93,6 +93,25 @@ def test_another_graph_is_another_search(split, tmp_path):
     assert len(seen) == 1
 
 
+def test_other_ratings_are_another_search(split, tmp_path):
+    tune(cr.WMF(dim=2, epochs=1), split, trials=1, storage=tmp_path)
+    rated = dataclasses.replace(split, train=dataclasses.replace(split.train, value=split.train.value + 1))
+    seen = []
+    tune(cr.WMF(dim=2, epochs=1), rated, trials=1, storage=tmp_path, on_trial=lambda entry: seen.append(entry) or True)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("name", cr.available())
+def test_the_default_setting_can_be_tried(name):
+    """A default of 0 cannot lie in a range that is searched by ratios: it stays as it is in the first trial."""
+    data = cr.synthetic.realistic(users=40, items=30, rows=300, groups=2, seed=3).data
+    model = cr.find(name)()
+    short = {k: v for k, v in (("epochs", 1), ("dim", 2)) if k in model.params()}
+    found = tune(cr.find(name)(**short), cr.holdout(data, seed=1), metric="ndcg@10", trials=1)
+    assert found.trials == 1
+    assert found.params == {**model.params(), **short}
+
+
 def test_lower_is_better_for_errors():
     data = cr.synthetic.realistic(users=200, items=100, rows=4_000, groups=5, seed=5).data
     split = cr.holdout(data)

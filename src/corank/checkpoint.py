@@ -41,9 +41,7 @@ class Checkpoint:
         try:
             meta, arrays = read_file(self.path)
         except ModelFileError as why:
-            raise ModelFileError(
-                f"the checkpoint {self.path} cannot be used ({why}): remove it to start anew"
-            ) from None
+            raise ModelFileError(f"the checkpoint {self.path} cannot be used ({why}): give another file") from None
         state = meta["state"]
         if "question" not in state:
             raise ModelFileError(f"{self.path} is a model, not a checkpoint: give another file")
@@ -53,6 +51,12 @@ class Checkpoint:
                 "remove it to start anew, or give another file"
             )
         model = self.model
+        asked = int(model.params()["epochs"])
+        if state["epoch"] > asked:
+            raise CorankError(
+                f"{self.path} has {state['epoch']} epochs already, and epochs={asked} asks for fewer: "
+                "raise epochs, or give another file"
+            )
         for name, array in arrays.items():
             old = model._carried[name.removeprefix(CARRIED)] if name.startswith(CARRIED) else getattr(model, name, None)
             if isinstance(old, np.ndarray) and old.shape == array.shape:
@@ -84,12 +88,12 @@ class Checkpoint:
         self.took = self.saved - now
 
     def done(self) -> None:
-        """The fit is over: nothing is left to go on with."""
+        """The model is saved: nothing is left to go on with."""
         self.path.unlink(missing_ok=True)
 
 
 def fingerprint(model: Model, data: Dataset) -> str:
-    """The same only for the same fit; `epochs` may grow, so that a finished fit can be prolonged."""
+    """The same only for the same fit; `epochs` may grow, so that one that was stopped can be prolonged."""
     params = {k: v for k, v in model.params().items() if k != "epochs"}
     digest = hashlib.sha256(repr([model.name(), params, len(data.users), len(data.items)]).encode())
     graphs = [array for graph in (data.user_graph, data.item_graph) if graph is not None for array in graph[:3]]

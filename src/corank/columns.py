@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import CorankError, shorten
+from .layout import INTERACTIONS, Wording
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,20 +72,22 @@ def numbers(column: Any, what: str) -> NDArray[Any]:
     return result
 
 
-def convert(series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where) -> dict[str, Any]:
-    """Columns of any type as what `from_arrays` takes; `names` and `where` are for the sentences."""
+def convert(
+    series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where, wording: Wording = INTERACTIONS
+) -> dict[str, Any]:
+    """Columns of any type as what `from_arrays` takes; `names`, `where` and `wording` are for the sentences."""
     for role, s in series.items():
         if s.null_count():
             first = where(int(s.is_null().arg_max() or 0))
             raise CorankError(
-                f"{names[role]} ({role}) has {s.null_count():,} missing entries, the first in {first}: "
+                f"{names[role]} ({wording.role(role)}) has {s.null_count():,} missing entries, the first in {first}: "
                 "drop or fill those rows first"
             )
     change = {"user": _ids, "item": _ids, "value": _values, "time": _times}
-    return {role: change[role](s, names[role], where) for role, s in series.items()}
+    return {role: change[role](s, names[role], where, wording) for role, s in series.items()}
 
 
-def _ids(s: pl.Series, name: str, where: Where) -> Any:
+def _ids(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     import polars as pl
 
     if s.dtype == pl.String:
@@ -94,19 +97,20 @@ def _ids(s: pl.Series, name: str, where: Where) -> Any:
     raise CorankError(f"{name} holds {s.dtype}, and ids must be integers or strings: convert it first")
 
 
-def _values(s: pl.Series, name: str, where: Where) -> Any:
+def _values(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     import polars as pl
 
     if s.dtype == pl.String:
-        s = _parsed(s, s.str.strip_chars().cast(pl.Float32, strict=False), name, where, "a number", "value")
+        read = s.str.strip_chars().cast(pl.Float32, strict=False)
+        s = _parsed(s, read, name, where, "a number", "value", wording)
     if not (s.dtype.is_numeric() or s.dtype == pl.Boolean):
-        raise CorankError(f"{name} holds {s.dtype}, and values must be numbers: convert it first")
+        raise CorankError(f"{name} holds {s.dtype}, and {wording.role('value')}s must be numbers: convert it first")
     numbers = s.cast(pl.Float32)
     _finite(numbers, name, where)
     return numbers.to_numpy()
 
 
-def _times(s: pl.Series, name: str, where: Where) -> Any:
+def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     import polars as pl
 
     if s.dtype == pl.String:
@@ -119,7 +123,7 @@ def _times(s: pl.Series, name: str, where: Where) -> Any:
             # What most rows are is what the column means: the rest are the rows to complain about.
             dates = _iso_seconds(plain)
             read = dates if dates.null_count() <= numbers.null_count() else numbers
-            s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time")
+            s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time", wording)
     if s.dtype == pl.Date or s.dtype == pl.Datetime:
         s = s.dt.epoch("s")
     if s.dtype.is_float() or s.dtype.is_decimal():
@@ -152,14 +156,17 @@ def _iso_seconds(text: pl.Series) -> pl.Series:
     return seconds["day"] + seconds["clock"] - east * seconds["zone"]
 
 
-def _parsed(text: pl.Series, parsed: pl.Series, name: str, where: Where, what: str, role: str) -> pl.Series:
+def _parsed(
+    text: pl.Series, parsed: pl.Series, name: str, where: Where, what: str, role: str, wording: Wording
+) -> pl.Series:
     """`parsed`, if everything in `text` could be."""
     if count := parsed.null_count():
+        role = wording.role(role)
         row = int(parsed.is_null().arg_max() or 0)
         raise CorankError(
             f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what} "
             f"({count:,} such row{'s' * (count > 1)}): repair it, name another column with {role}=..., "
-            f"or leave it out with {role}=''"
+            f"or leave it out with {role}=''{wording.to}"
         )
     return parsed
 

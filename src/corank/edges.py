@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ from .errors import CorankError
 from .layout import kind
 
 log = logging.getLogger("corank.tables")
+NAMED = 3  # strangers that a message names
 Edges: TypeAlias = str | PathLike[str] | tuple[CSR, Vocab]  # a file, or what `from_edges` and `read_edges` give
 
 
@@ -48,20 +50,25 @@ def from_edges(
     if nodes is None:
         nodes = Vocab.build(np.concatenate(ids), "node")[0]
     i, j = nodes.require(ids[0], "node")[i], nodes.require(ids[1], "node")[j]
-    value = np.ones(i.size, np.float32) if weight is None else numbers(weight, "value")
+    value = np.ones(i.size, np.float32) if weight is None else numbers(weight, "weight")
     if value.size != i.size:
         raise CorankError(f"{value.size:,} weights and {i.size:,} edges: give columns of one length")
-    bad = ~(np.isfinite(value) & (value >= 0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise CorankError(
-            f"the edge '{nodes.ids[i[at]]}' to '{nodes.ids[j[at]]}' has the weight {value[at]:g}: "
-            "weights must be finite and not negative; drop or repair such edges"
-        )
+    check_weights(nodes.ids[i], nodes.ids[j], value)
     graph = from_scipy(coo_array((value, (i, j)), shape=(len(nodes), len(nodes))))
     if weight is None:
         graph.value[:] = 1
     return (tidy(graph) if directed else symmetric(graph)), nodes
+
+
+def check_weights(source: Any, target: Any, weight: NDArray[Any], where: Callable[[int], str] | None = None) -> None:
+    """A sentence about the first edge whose weight cannot be one; where(position) tells where it stands."""
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise CorankError(
+            f"{where(at) + ': ' if where else ''}the edge '{source[at]}' to '{target[at]}' has the weight "
+            f"{weight[at]:g}: weights must be finite and not negative; drop or repair such edges"
+        )
 
 
 def symmetric(graph: CSR) -> CSR:
@@ -132,10 +139,11 @@ def with_graph(
 
 def _joined(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
     """Nodes that the data does not know become users or items (`grow`), or go with their edges."""
-    from .edge_tables import read_edges
+    from .edge_tables import read_known
 
+    old: Vocab = getattr(data, f"{side}s")
     where = str(edges) if isinstance(edges, str | PathLike) else "the graph"
-    made = read_edges(edges) if isinstance(edges, str | PathLike) else edges
+    made = read_known(edges, old) if isinstance(edges, str | PathLike) else edges
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Vocab)):
         raise CorankError(
             f"{side}s={type(edges).__name__}: give a file of edges, or what corank.graph.from_edges or read_edges makes"
@@ -143,7 +151,6 @@ def _joined(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
     graph, nodes = tidy(made[0]), made[1]
     if graph.rows != len(nodes):
         raise CorankError(f"the graph has {graph.rows:,} nodes and {len(nodes):,} ids: give one a node")
-    old: Vocab = getattr(data, f"{side}s")
     ids = _alike(nodes, old, side, where)
     known = old.codes(ids) >= 0
     if not known.any():
@@ -154,7 +161,8 @@ def _joined(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
         )
     vocab, codes = Vocab.build(np.concatenate([old.ids, ids[~known]])) if grow else (old, np.arange(len(old)))
     graph = _moved(graph, vocab.codes(ids), len(vocab))
-    log.info("%s: %s", where, _told(graph, side, int(np.count_nonzero(~known)), grow))
+    log.info("%s: %s", where, _told(graph, side, ids[~known], grow))
+    _doubt(ids, known, old, side, where)
     changes: dict[str, Any] = {f"{side}s": vocab, f"{side}_graph": graph, side: codes[: len(old)][getattr(data, side)]}
     labels = getattr(data, f"{side}_labels").items()
     changes[f"{side}_labels"] = {name: _spread(label, codes[: len(old)], len(vocab)) for name, label in labels}
@@ -186,14 +194,35 @@ def _moved(graph: CSR, at: NDArray[np.int32], size: int) -> CSR:
     return from_scipy(coo_array((graph.value[kept], (owner[kept], other[kept])), shape=(size, size)))
 
 
-def _told(graph: CSR, side: str, new: int, grow: bool) -> str:
+def _doubt(ids: NDArray[Any], known: NDArray[np.bool_], vocab: Vocab, side: str, where: str) -> None:
+    """Warn where the edges may be about others than the data is, or write their ids in another way."""
+    new = ids[~known]
+    if new.size > known.sum():
+        log.warning(
+            "%s: %s of its %s nodes are %ss without rows: is it a table of edges between %ss, with their ids?",
+            *(where, f"{new.size:,}", f"{ids.size:,}", side, side),
+        )
+    if not vocab.strings or not new.size:
+        return
+    plain = {name.strip().casefold(): name for name in vocab.ids.tolist()}
+    near = [name for name in new.tolist() if name.strip().casefold() in plain]
+    if near:
+        log.warning(
+            "%s: %r is not the %s %r of the data, and only case or blanks differ (%s so): write ids alike in both",
+            *(where, near[0], side, plain[near[0].strip().casefold()], counted(len(near), "node")),
+        )
+
+
+def _told(graph: CSR, side: str, new: NDArray[Any], grow: bool) -> str:
     """One line about a graph that was joined: how much there is, and what became of unknown nodes."""
     edges = symmetric(graph).index.size // 2
     text = f"{counted(edges, 'edge')} between {side}s"
-    if not new:
+    if not new.size:
         return text
-    fate = "added" if grow else "left out, with their edges" if new > 1 else "left out, with its edges"
-    return f"{text}; {counted(new, side)} without rows {'was' if new == 1 else 'were'} {fate}"
+    shown = ", ".join([*map(str, new[:NAMED]), *["..."] * (new.size > NAMED)])
+    one = new.size == 1
+    fate = "added" if grow else f"left out, with {'its' if one else 'their'} edges"
+    return f"{text}; {counted(new.size, side)} without rows ({shown}) {'was' if one else 'were'} {fate}"
 
 
 def counted(count: int, what: str) -> str:

@@ -265,7 +265,7 @@ class Experiment:
                 continue
             if not isinstance(path, str | Path):
                 raise CorankError(f"{name} = {path!r}: give the name of a file with a row an edge")
-            edge_file(path)
+            edge_file(path, self.data)
             if isinstance(self.data, Split | Mapping) or self.split == "published":
                 raise CorankError(
                     f"{name} goes with a table, a named dataset or a Dataset, and this data is made or split already: "

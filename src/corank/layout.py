@@ -7,6 +7,7 @@ a wrong guess is seen and can be overruled by name.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import gzip
 import io
 import re
@@ -39,6 +40,22 @@ _WORDS = {
 _ENDINGS = ("", "id", "index", "idx", "key", "code", "number")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How sentences speak of a table: they are about interactions unless told otherwise."""
+
+    rows: str = "interactions"
+    least: str = "a user and an item"  # what a row must have
+    roles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # role -> its name here, where that differs
+    to: str = ""  # where to say a separator or a column, if not in the call at hand
+
+    def role(self, role: str) -> str:
+        return self.roles.get(role, role)
+
+
+INTERACTIONS = Wording()
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,7 @@ class Layout:
     squeeze: bool  # fields are apart by more than one space
     skip: int  # lines before the first row
     sample: list[list[str]]
+    wording: Wording = INTERACTIONS
 
 
 def sniff(
@@ -86,6 +104,7 @@ def sniff(
     expected: tuple[str, str] = ("user", "item"),
     encodings: Sequence[str] = ("utf-8-sig",),
     whole: bool = False,
+    wording: Wording = INTERACTIONS,
 ) -> Layout:
     """Find out how a file is laid out.
 
@@ -97,12 +116,12 @@ def sniff(
     path = Path(path)
     text, complete = _head(path, encodings, whole)
     if not text.strip():
-        raise CorankError(f"file '{path}' is empty: a row is at least a user and an item")
+        raise CorankError(f"file '{path}' is empty: a row is at least {wording.least}")
     if separator is None:
         choices = [s for s in SEPARATORS if s in text]
         separator = max(choices, key=lambda s: _fitness(text, s, complete), default=None)
         if separator is None or _fitness(text, separator, complete)[1] == 0:
-            raise _one_column(path, text, "none of the known separators splits it")
+            raise _one_column(path, text, "none of the known separators splits it", wording)
     elif separator in ("\\t", "tab"):
         separator = "\t"
     if len(separator) != 1 and separator != "::":
@@ -110,7 +129,7 @@ def sniff(
     rows = _records(text, separator, complete, None if whole else SAMPLE + 1)
     lead = len(text) - len(text.lstrip("\r\n"))
     if len(rows[0]) < 2:
-        raise _one_column(path, text, f"the separator {separator!r} does not split it")
+        raise _one_column(path, text, f"the separator {separator!r} does not split it", wording)
     if header is None:
         header = _has_header(rows, given, expected)
     names = tuple(f.strip() for f in rows[0]) if header else tuple(str(i) for i in range(len(rows[0])))
@@ -122,7 +141,7 @@ def sniff(
     if not whole:
         for at, row in enumerate(body):
             if len(row) != len(names):
-                raise ragged(path, at + 1 + skip, len(row), len(names), separator)
+                raise ragged(path, at + 1 + skip, len(row), len(names), separator, wording)
     return Layout(
         path,
         separator,
@@ -132,6 +151,7 @@ def sniff(
         squeeze=separator == " " and squeezed(text) != text,
         skip=skip,
         sample=body,
+        wording=wording,
     )
 
 
@@ -227,10 +247,10 @@ def not_text(path: Path, why: str) -> CorankError:
     )
 
 
-def ragged(path: Path, line: int, width: int, first: int, separator: str) -> CorankError:
+def ragged(path: Path, line: int, width: int, first: int, separator: str, wording: Wording) -> CorankError:
     return CorankError(
         f"line {line:,} of file '{path}' has {width} field{'s' * (width != 1)} and the first line has {first}: "
-        f"every line must have the same columns; repair it, or say another separator than {separator!r}"
+        f"every line must have the same columns; repair it, or say another separator than {separator!r}{wording.to}"
     )
 
 
@@ -239,17 +259,16 @@ def first_ragged(layout: Layout) -> CorankError | None:
     text, _ = _head(layout.path, ("utf-8-sig", "latin-1"), whole=True)
     for at, row in enumerate(_records(text, layout.separator, True, None)):
         if len(row) != len(layout.names):
-            return ragged(
-                layout.path, at + 1 + layout.skip - layout.header, len(row), len(layout.names), layout.separator
-            )
+            line, width = at + 1 + layout.skip - layout.header, len(layout.names)
+            return ragged(layout.path, line, len(row), width, layout.separator, layout.wording)
     return None
 
 
-def existing_file(path: str | PathLike[str]) -> Path:
+def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) -> Path:
     """The path, if it is a file that is there."""
     path = Path(path)
     if path.is_dir():
-        raise CorankError(f"'{path}' is a folder: give the file in it that has the interactions")
+        raise CorankError(f"'{path}' is a folder: give the file in it that has the {wording.rows}")
     if not path.exists():
         near = suggest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise CorankError(f"file '{path}' does not exist: check the path{near if 'did you mean' in near else ''}")
@@ -354,9 +373,9 @@ def _looks_like_time(layout: Layout, name: str) -> bool:
     return all(float(f) >= 1e8 for f in fields)
 
 
-def _one_column(path: Path, text: str, why: str) -> CorankError:
+def _one_column(path: Path, text: str, why: str, wording: Wording) -> CorankError:
     shown = shorten(text.lstrip("\r\n").split("\n", 1)[0].strip())
     return CorankError(
-        f"only one column was found in file '{path}', whose first line is {shown!r}, as {why}: say separator=... "
-        "(on the command line --separator ...)"
+        f"only one column was found in file '{path}', whose first line is {shown!r}, as {why}: say separator=..."
+        f"{wording.to or ' (on the command line --separator ...)'}"
     )

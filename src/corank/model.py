@@ -66,7 +66,8 @@ class Model:
 
         valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
         on_epoch : called with a dict after each epoch; training stops cleanly when it returns False.
-        checkpoint : a file for the state of training: a fit that finds it goes on there, and ends as if never stopped.
+        checkpoint : a file for the state of training: a fit that finds it goes on there, and ends as if never stopped;
+            `save` removes it.
         """
         before_fit(self, data, valid)
         for name in self._learned():
@@ -91,8 +92,6 @@ class Model:
             self._fit(data, rows, np.random.default_rng(self.seed))
             self.fit_seconds_ = _clock() - self._started
             self._check_numbers()
-            if self._checkpoint is not None and not self._stopped:
-                self._checkpoint.done()
         except BaseException:
             for name in self._learned():  # a half-learned model must not answer
                 delattr(self, name)
@@ -305,6 +304,9 @@ class Model:
 
         self._fitted()
         save(self, path)
+        checkpoint = getattr(self, "_checkpoint", None)
+        if checkpoint is not None and not self._stopped:
+            checkpoint.done()
 
     def params(self) -> dict[str, Any]:
         """The hyper-parameters and their values."""

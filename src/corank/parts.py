@@ -28,6 +28,11 @@ def opened(
 ) -> Dataset | Split:
     """The rows, or their parts where the data comes with a split of its own; see the fields of `Experiment`."""
     if split == "published":
+        if not isinstance(data, str | Path):
+            raise CorankError(
+                "split 'published' is for an experiment file that names a dataset with parts of its own, such as "
+                f"data = 'ml-1m-wu-200', and these are plain rows: choose another{suggest('', SPLITS)}"
+            )
         from .datasets import load_split
 
         return load_split(str(data))

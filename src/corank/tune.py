@@ -86,8 +86,7 @@ def tune(
         return Tuned(model, model.params(), value, find_metric(metric).name, 1)
 
     def objective(trial: Any) -> float:
-        # What the given setting leaves to the data (None) stays so in its trial.
-        asked = [n for n in ranges if not trial.user_attrs.get("given") or getattr(model, n) is not None]
+        asked = given if trial.user_attrs.get("given") else ranges
         candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *ranges[n]) for n in asked}})
 
         def watch(entry: dict[str, Any]) -> bool | None:
@@ -111,6 +110,9 @@ def tune(
         if on_trial is not None and on_trial(event) is False:
             study.stop()
 
+    # In the trial of the given setting, None (left to the data) stays so, and so does 0 where a search goes by ratios.
+    given = {n: getattr(model, n) for n in ranges if getattr(model, n) is not None}
+    given = {n: value for n, value in given.items() if not (ranges[n][-1].log and value <= 0)}
     sign = 1.0 if find_metric(metric).higher_is_better else -1.0
     study = optuna.create_study(
         study_name=_fingerprint(model, split, metric, options),
@@ -121,8 +123,7 @@ def tune(
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
     )
     if not study.trials:  # the setting that was given takes part: a search never ends below it
-        known = {n: getattr(model, n) for n in ranges if getattr(model, n) is not None}
-        study.enqueue_trial(known, user_attrs={"given": True})
+        study.enqueue_trial(given, user_attrs={"given": True})
     if _ended(study) < trials:
         study.optimize(objective, n_trials=trials - _ended(study), callbacks=[told])
     try:

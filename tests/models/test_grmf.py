@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import corank as cr
+from corank.data import CSR
 from corank.graph import side_graph
 from corank.models.als import ALS
 from corank.models.grmf import GRMF
@@ -328,6 +329,25 @@ def test_without_a_graph_it_says_what_it_is(caplog):
         caplog.clear()
         model(dim=2, epochs=2).fit(plain)
         assert f"no graph of users or items, so this is plain {name}" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["auto", "g", "g2", "dna-2"])
+def test_a_graph_without_edges_is_as_none(caplog, kind):
+    data = cr.synthetic.simulation(users=30, items=20, rank=2, train=0.5).split.train
+    n = len(data.users)
+    loops = cr.from_scipy(np.eye(n))
+    zeros = CSR(np.arange(n + 1), np.arange(n, dtype=np.int32)[::-1].copy(), np.zeros(n, np.float32), n)
+    plain = cr.ALS(dim=2, epochs=2).fit(data)
+    for graph in (loops, zeros):
+        alone = dataclasses.replace(data, user_graph=graph)
+        for model in (cr.GRMF, cr.CoFactor):
+            caplog.clear()
+            fitted = model(dim=2, epochs=2, user_graph=kind).fit(alone)
+            assert f"{model.name()}: the data has a graph of users without edges, so this is plain ALS" in caplog.text
+            np.testing.assert_allclose(fitted.user_factors_, plain.user_factors_, rtol=1e-3, atol=1e-4)
+    caplog.clear()
+    cr.GRMF(dim=2, epochs=2, user_graph="none").fit(dataclasses.replace(data, user_graph=loops))
+    assert "plain" not in caplog.text  # as asked for
 
 
 def test_ratings_that_are_all_equal_are_remarked_on(caplog):

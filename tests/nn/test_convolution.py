@@ -50,6 +50,11 @@ def made(**options):
     return net, layout.views(flat), ratings(**{side: features(n, c) for side, n, c in sides if c})
 
 
+def encoded(net, w, side, graph, visible=None, noise=None):
+    """The vectors of one side."""
+    return net.encode(w, graph, visible, noise)[("user", "item").index(side)]
+
+
 def twin(net, w, side, graph):
     """The same, from adjacency matrices: one a level, one-hot inputs."""
     adjacency = torch.zeros(LEVELS, USERS, ITEMS)
@@ -83,7 +88,7 @@ def twin(net, w, side, graph):
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_convolution_is_the_dense_one(options, side):
     net, w, graph = made(**options)
-    torch.testing.assert_close(net.encode(w, side, graph), twin(net, w, side, graph), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(encoded(net, w, side, graph), twin(net, w, side, graph), rtol=1e-4, atol=1e-5)
 
 
 def test_features_may_be_sparse_or_not():
@@ -92,9 +97,9 @@ def test_features_may_be_sparse_or_not():
     whole = torch.zeros(pattern.shape)
     index, ends, _ = pattern.by_row
     whole[torch.repeat_interleave(ends.diff()), index] = value
-    sparse = net.encode(w, "user", graph)
+    sparse = encoded(net, w, "user", graph)
     graph.features["user"] = whole
-    torch.testing.assert_close(net.encode(w, "user", graph), sparse)
+    torch.testing.assert_close(encoded(net, w, "user", graph), sparse)
 
 
 @pytest.mark.parametrize("side", ["user", "item"])
@@ -103,7 +108,7 @@ def test_hidden_ratings_are_as_if_they_were_not_there(side):
     visible = np.random.default_rng(2).random(graph.user.size) < 0.6
     rest = [getattr(graph, name)[visible] for name in ("user", "item", "level")]
     without = Graph(*rest, USERS, ITEMS, LEVELS)
-    torch.testing.assert_close(net.encode(w, side, graph, visible), net.encode(w, side, without))
+    torch.testing.assert_close(encoded(net, w, side, graph, visible), encoded(net, w, side, without))
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
@@ -126,7 +131,7 @@ def test_gradient_is_the_slope(options):
 
     def loss(flat):
         views = layout.views(flat)
-        vectors = [net.encode(views, side, graph) for side in ("user", "item")]
+        vectors = [encoded(net, views, side, graph) for side in ("user", "item")]
         return torch.nn.functional.cross_entropy(net.odds(views, pairs, *vectors), torch.from_numpy(graph.level))
 
     flat = torch.from_numpy(np.random.default_rng(1).normal(0, 0.5, layout.size).astype(np.float32)).requires_grad_()
@@ -147,16 +152,16 @@ def test_renumbering_users_renumbers_their_vectors():
     other = Graph(new[graph.user][order], graph.item[order], graph.level[order], USERS, ITEMS, LEVELS)
     moved = dict(w)
     moved["item.table"] = w["item.table"].view(USERS, -1)[np.argsort(new)].view_as(w["item.table"])
-    torch.testing.assert_close(net.encode(moved, "user", other)[new], net.encode(w, "user", graph))
-    torch.testing.assert_close(net.encode(moved, "item", other), net.encode(w, "item", graph))
+    torch.testing.assert_close(encoded(net, moved, "user", other)[new], encoded(net, w, "user", graph))
+    torch.testing.assert_close(encoded(net, moved, "item", other), encoded(net, w, "item", graph))
 
 
 def test_node_dropout_takes_whole_neighbours_and_keeps_the_mean():
     net, w, graph = made(node_dropout=0.5)
     plain = dataclasses.replace(net, node_dropout=0.0)
     w["user.table"].abs_()  # so that ReLU is no corner, and the mean goes through
-    truth = plain.encode(w, "user", graph)
-    drawn = torch.stack([net.encode(w, "user", graph, noise=Noise(seed)) for seed in range(4000)])
+    truth = encoded(plain, w, "user", graph)
+    drawn = torch.stack([encoded(net, w, "user", graph, noise=Noise(seed)) for seed in range(4000)])
     error = drawn.std(0) / math.sqrt(len(drawn))
     assert ((drawn.mean(0) - truth).abs() <= 4.5 * error + 1e-6).all()
     # A user with one rating is wholly there, doubled, or wholly gone.
@@ -170,8 +175,8 @@ def test_node_dropout_takes_whole_neighbours_and_keeps_the_mean():
 def test_cold_nodes_lose_all_their_ratings():
     net, w, graph = made(cold=0.25)
     w["user.table"].abs_()  # so that ReLU leaves nobody at 0
-    truth = dataclasses.replace(net, cold=0.0).encode(w, "user", graph)
-    drawn = torch.stack([net.encode(w, "user", graph, noise=Noise(seed)) for seed in range(1500)])
+    truth = encoded(dataclasses.replace(net, cold=0.0), w, "user", graph)
+    drawn = torch.stack([encoded(net, w, "user", graph, noise=Noise(seed)) for seed in range(1500)])
     rated = np.unique(graph.user)
     gone = (drawn[:, rated] == 0).all(2)
     assert float(gone.float().mean()) == pytest.approx(0.25, abs=0.02)
@@ -193,3 +198,23 @@ def test_without_features_both_sides_share_the_last_layer():
     assert "user.last" in shapes
     assert "item.last" not in shapes
     assert "item.last" in made(features=(2, 3))[0].shapes()
+
+
+def test_who_is_cold_is_so_in_every_layer():
+    """Of the light encoder: such a node gets its layers' biases only, whatever the layer."""
+    from corank.nn.light import Light
+
+    _, _, graph = made()
+    net = Light(users=graph.users, items=graph.items, levels=graph.levels, dim=4, layers=2, cold=0.4)
+    layout = Layout(net.shapes())
+    w = layout.views(torch.from_numpy(layout.start_weights(np.random.default_rng(0))))
+    for layer in range(2):
+        w[f"{layer}.out.bias"].fill_(layer + 1.0)
+    cold = []
+    for seed in range(300):
+        states = net.states(w, graph, None, Noise(seed))[1:]
+        cold.append(torch.stack([(state["user"] == layer + 1).all(1) for layer, state in enumerate(states)]))
+    rated = np.unique(graph.user)
+    gone = torch.stack(cold)[:, :, rated]
+    assert torch.equal(gone[:, 0], gone[:, 1])
+    assert float(gone.float().mean()) == pytest.approx(0.4, abs=0.03)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import shlex
 import sys
@@ -76,10 +77,12 @@ def fit(args: Args) -> None:
     """Learn one model from all rows and save it."""
     model = _asked_model(args)
     out = Path(args.out)
-    writable(out.parent, out, sources=_read(args))
+    for path in [out, *([Path(args.checkpoint)] if args.checkpoint else [])]:
+        writable(path.parent, path, sources=_read(args))
     data = open_table(args)
     if any(given(args, *EDGES)) and not any(hasattr(model, name) for name in LOOKING):
-        say(f"{args.model} looks at no graph, so the edges change nothing but who is a user")
+        but = " but who is a user" if args.user_edges is not None else ""
+        say(f"{args.model} looks at no graph, so the edges change nothing{but}")
     valid = None
     if getattr(model, "patience", None) is not None:
         from ..experiment import Experiment
@@ -127,8 +130,9 @@ def tune(args: Args) -> None:
     found.write(out)
     say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")
-    edges = "".join(f" --{k.replace('_', '-')} {shlex.quote(v)}" for k, v in given(args, *EDGES).items())
-    say(f"use it:  corank fit {args.model} {args.file}{edges} --params {out} -o m.corank")
+    flags = [(f"--{k.replace('_', '-')}", str(v)) for k, v in given(args, *TABLE, "positive", *EDGES).items()]
+    words = [args.model, args.file, *itertools.chain(*flags), "--params", str(out), "-o", "m.corank"]
+    say(f"use it:  corank fit {shlex.join(words)}")
 
 
 def evaluate(args: Args) -> None:
@@ -288,7 +292,7 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
 
     edges = given(args, *EDGES)
     for path in edges.values():
-        edge_file(path)
+        edge_file(path, args.file)
     options = given(args, *TABLE)
     data = open_any(args.file, **options)
     if args.positive is not None:
@@ -353,7 +357,9 @@ def writable(folder: Path, *targets: Path, sources: Sequence[str | Path] = ()) -
     for target in targets:
         for source in sources:
             if target.exists() and Path(source).exists() and target.samefile(source):
-                raise CorankError(f"{target} is the file that is read, and would be lost: choose another with -o")
+                raise CorankError(
+                    f"{target} is the file that is read, and would be lost: choose another one to write to"
+                )
         if target.is_dir():
             raise CorankError(f"{target} is a folder, and a file of that name is to be written: choose another with -o")
 

@@ -14,6 +14,7 @@ from . import commands
 from . import data as data_commands
 from . import graph as graph_commands
 
+_YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help tells more; a first look: corank demo"
 
 
@@ -165,17 +166,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """A sentence for `--directed true`: switches are said by their names alone."""
-    for flag, value in itertools.pairwise(argv):
-        if value.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"):
-            continue
+    """A sentence for `--directed true` and `--directed=true`: switches are said by their names alone."""
+    apart = [(a, b) for a, b in itertools.pairwise(argv) if b.lower() in _YES_NO]
+    for flag, value in [*apart, *((a, b) for a, _, b in (word.partition("=") for word in argv if "=" in word))]:
         for action in parser._actions:
-            if flag in action.option_strings and action.nargs == 0:
+            if flag.startswith("--") and flag in action.option_strings and action.nargs == 0:
                 both = isinstance(action, argparse.BooleanOptionalAction)
-                off = f"--no-{action.option_strings[0].removeprefix('--')}" if both else "nothing"
-                raise CorankError(
-                    f"{flag} takes no value, and {value!r} follows it: write {flag} for yes, {off} for no"
-                )
+                on = action.option_strings[0]
+                off = f"--no-{on.removeprefix('--')}" if both else "nothing"
+                raise CorankError(f"{flag} takes no value, and {value!r} follows it: write {on} for yes, {off} for no")
 
 
 def _model_and_file(parser: Parser, argv: list[str]) -> None:

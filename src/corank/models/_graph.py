@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, from_scipy
 from ..errors import CorankError
-from ..graph import KINDS, side_graph, symmetric
+from ..graph import KINDS, side_graph, symmetric, tidy
 from ..memory import make_room
 from ..model import Model, logger
 from ..params import param
@@ -54,18 +54,20 @@ class GraphOptions(Model):
             return "none"
         if not there:
             raise CorankError(
-                f"{type(self).__name__}({side}_graph={kind!r}): the data has no {side} graph; give the dataset its "
-                f"{side}_graph, or leave {side}_graph at 'auto'"
+                f"{type(self).__name__}({side}_graph={kind!r}): the data has no {side} graph; give it one with "
+                f"Dataset.with_graph (on the command line --{side}-edges FILE), or leave {side}_graph at 'auto'"
             )
         return kind
 
     def _kinds(self, data: Dataset) -> dict[Side, str]:
         """What is to be made of each graph; sides without one are left out."""
-        if data.user_graph is None and data.item_graph is None:
-            plain = next(base for base in type(self).__mro__ if not getattr(base, "uses_graph", True)).__name__
-            logger.warning("%s: the data has no graph of users or items, so this is plain %s", self.name(), plain)
         kinds = {side: self._kind(data, side) for side in SIDES}
         used = {side: kind for side, kind in kinds.items() if kind != "none"}
+        none = data.user_graph is None and data.item_graph is None
+        if none or (used and not any(tidy(getattr(data, f"{side}_graph")).index.size for side in used)):
+            plain = next(base for base in type(self).__mro__ if not getattr(base, "uses_graph", True)).__name__
+            what = "has no graph of users or items" if none else f"has a graph of {'s and '.join(used)}s without edges"
+            logger.warning("%s: the data %s, so this is plain %s", self.name(), what, plain)
         if self._weights() and used and set(used.values()) == {"g"}:
             raise CorankError(
                 f"{type(self).__name__}(graph_weights={self.graph_weights!r}): the kind 'g' has no weights to give, as "

@@ -138,7 +138,7 @@ class RatingGraph(Model):
         activations = 8.0 * (len(data.users) + len(data.items)) * (self._activations() + 2 * self.feature_dim)
         need = 24.0 * layout.size + activations + user.size * (80.0 + 16.0 * self.levels_.size / self.batches)
         name = type(self).__name__
-        make_room(need, f"{name} of this data", "choose a smaller hidden or dim, fewer levels or more batches")
+        make_room(need, f"{name} of this data", "choose a smaller dim, fewer levels or more batches")
         weights = self.weights_ = layout.start_weights(rng)
         self._start(net, weights, np.bincount(level, minlength=self.levels_.size))
         carried = {"first": layout.empty(), "second": layout.empty()}

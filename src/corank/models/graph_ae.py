@@ -3,8 +3,8 @@
 Users and items begin with a small vector of their own; each layer sums, over the ratings, what the other side is,
 turned by a matrix of the rating's level; a bilinear decoder gives the odds of each level, and a prediction is the
 expected rating. It is GC-MC with less to learn by heart and more to see, in the manner of IMC-GAE (Shen et al. 2021);
-features of side graphs (Graph DNA) are added as in `gcmc`. Use it in place of `gcmc` where levels are few. An epoch
-costs about 6 * batches * layers * dim * (2 * ratings + levels * nodes * dim) multiply-adds.
+features of side graphs (Graph DNA) are added as in `gcmc`. Use it in place of `gcmc`, unless many people have no
+ratings. An epoch costs about 6 * batches * layers * dim * (2 * ratings + levels * nodes * dim) multiply-adds.
 
 Beyond the paper: levels have a bias, nodes add to the odds (`node_bias`), the loss has the squared error in it
 (`squared`), and a step does not see the ratings that it predicts (`hide`).

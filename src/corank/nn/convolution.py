@@ -70,15 +70,23 @@ class Rated:
             matrices |= {"user.levels": (self.dim, self.levels), "item.levels": (self.dim, self.levels)}
         return matrices, {"levels.bias": (self.levels,)} if self.biased else {}
 
-    def weights(self, side: Side, graph: Graph, visible: Bools | None, noise: Noise | None) -> Tensor:
-        """float32[n]: what each rating counts in the sum of its user (or item)."""
+    def weights(
+        self, side: Side, graph: Graph, visible: Bools | None, noise: Noise | None, warm: Tensor | None = None
+    ) -> Tensor:
+        """float32[n]: what each rating counts in the sum of its user (or item); `warm` as in `warmth`, or drawn."""
         value = graph.weights(side, self.symmetric, self.shrink, visible)
         here, there = (graph.user, graph.item) if side == "user" else (graph.item, graph.user)
         if noise is not None and self.node_dropout > 0:
             value = value * noise.mask((graph.count(side, other=True),), self.node_dropout)[there]
-        if noise is not None and self.cold > 0:
-            value = value * (noise.mask((graph.count(side),), self.cold) > 0)[here]
-        return value
+        if warm is None:
+            warm = self.warmth(side, graph, noise)
+        return value if warm is None else value * warm[here]
+
+    def warmth(self, side: Side, graph: Graph, noise: Noise | None) -> Tensor | None:
+        """bool[nodes]: who keeps ratings in this step; None: everybody."""
+        if noise is None or self.cold <= 0:
+            return None
+        return noise.mask((graph.count(side),), self.cold) > 0
 
     def featured(self, w: Weights, side: Side, features: Features | None) -> Tensor:
         """The dense layer of the features of a side; where features are None, what zeros give: one row."""

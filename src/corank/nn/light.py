@@ -54,11 +54,12 @@ class Light(Rated):
         self, w: Weights, graph: Graph, visible: Bools | None = None, noise: Noise | None = None
     ) -> list[dict[Side, Tensor]]:
         """[nodes, dim] of both sides: the input, then what each layer makes of the one before."""
+        warm = {side: self.warmth(side, graph, noise) for side in SIDES}  # once: who is cold is so in every layer
         states = [{side: w[f"{side}.id"] + w["sides"][at] for at, side in enumerate(SIDES)}]
         for layer in range(self.layers):
             new = {}
             for side in SIDES:
-                value = self.weights(side, graph, visible, noise)
+                value = self.weights(side, graph, visible, noise, warm[side])
                 new[side] = self.turn(w, layer, graph.pattern(side, False), value, states[-1][OTHER[side]], noise)
             states.append(new)
         return states

@@ -17,6 +17,18 @@ def random_graph(n, seed, share=0.15, weighted=False):
     return cr.from_scipy(A + A.T)
 
 
+def tribes(users, items, cold, seed=0):
+    """Two tribes with a taste each and ties within; the last `cold` users have ties and no ratings."""
+    rng = np.random.default_rng(seed)
+    tribe, kind = np.arange(users) % 2, np.arange(items) % 2
+    user, item = np.nonzero(rng.random((users, items)) < 0.6)
+    value = np.where(tribe[user] == kind[item], 5, 1) + rng.integers(-1, 2, user.size)
+    ties = (rng.random((users, users)) < 0.3) & (tribe[:, None] == tribe)
+    data = cr.from_arrays(user=user, item=item, value=np.clip(value, 1, 5).astype(float))
+    data = dataclasses.replace(data, user_graph=cr.from_scipy(np.maximum(ties, ties.T).astype(float)))
+    return data.take(data.user < users - cold)
+
+
 def rated(seed=0, *, users, items, n, levels=5, cold=(), **graph):
     """Ratings of 1 to `levels` with a graph on both sides; users in `cold` have none."""
     rng = np.random.default_rng(seed)

@@ -112,7 +112,7 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
         row += [(figure(report[m]), bracket(report.interval[m])) for m in results.metrics]
         if results.gain:
             gained = results.gained(line.row)
-            row.append(("" if gained is None else f"{gained:.0%}", ""))
+            row.append(("" if gained is None else f"{round(gained, 2) + 0.0:.0%}", ""))  # not -0%
         if published:
             row.append((", ".join(f"{title(m)} {v:g}" for m, v in line.row.published.items()), ""))
         row.append((chance(line.p), line.stars) if line.p is not None else ("best" if line.best else "–", ""))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.data import CSR, from_scipy
+from corank.data import CSR
 from corank.models._rating_graph import levels_of
 from corank.models.gcmc import GCMC
+from graphs import tribes
 
 torch = pytest.importorskip("torch")
 
@@ -19,21 +20,9 @@ SMALL |= {"dropout": 0.5, "node_dropout": 0.3, "shrink": 1.0, "squared": 0.9, "w
 USERS, ITEMS = 30, 20
 
 
-def market(seed=0, cold=4):
-    """Two tribes with a taste each and ties within; the last `cold` users have ties and no ratings."""
-    rng = np.random.default_rng(seed)
-    tribe, kind = np.arange(USERS) % 2, np.arange(ITEMS) % 2
-    user, item = np.nonzero(rng.random((USERS, ITEMS)) < 0.6)
-    value = np.where(tribe[user] == kind[item], 5, 1) + rng.integers(-1, 2, user.size)
-    ties = (rng.random((USERS, USERS)) < 0.3) & (tribe[:, None] == tribe)
-    data = cr.from_arrays(user=user, item=item, value=np.clip(value, 1, 5).astype(float))
-    data = dataclasses.replace(data, user_graph=from_scipy(np.maximum(ties, ties.T).astype(float)))
-    return data.take(data.user < USERS - cold)
-
-
 @pytest.fixture(scope="module")
 def data():
-    return market()
+    return tribes(USERS, ITEMS, cold=4)
 
 
 @pytest.fixture(scope="module", params=["stack", "sum"])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.data import CSR, from_scipy
+from corank.data import CSR
 from corank.models.graph_ae import GraphAE
+from graphs import tribes
 
 torch = pytest.importorskip("torch")
 
@@ -20,15 +21,7 @@ USERS, ITEMS, COLD = 30, 20, 4
 
 @pytest.fixture(scope="module")
 def data():
-    """Two tribes with a taste each and ties within; the last users have ties and no ratings."""
-    rng = np.random.default_rng(0)
-    tribe, kind = np.arange(USERS) % 2, np.arange(ITEMS) % 2
-    user, item = np.nonzero(rng.random((USERS, ITEMS)) < 0.6)
-    value = np.where(tribe[user] == kind[item], 5, 1) + rng.integers(-1, 2, user.size)
-    ties = (rng.random((USERS, USERS)) < 0.3) & (tribe[:, None] == tribe)
-    data = cr.from_arrays(user=user, item=item, value=np.clip(value, 1, 5).astype(float))
-    data = dataclasses.replace(data, user_graph=from_scipy(np.maximum(ties, ties.T).astype(float)))
-    return data.take(data.user < USERS - COLD)
+    return tribes(USERS, ITEMS, cold=COLD)
 
 
 @pytest.fixture(scope="module", params=["left", "symmetric"])

@@ -95,7 +95,7 @@ def test_what_tune_found_can_be_used_as_it_says(here, tmp_path, capsys):
     small = ("--trials", 1, "--epochs", 2, "--dim", 2, "--user-graph", "g")
     code, _, err = run(capsys, "tune", "grwmf", "my ratings.csv", *options, *small)
     assert code == 0
-    line = err.strip().splitlines()[-1]
+    line = next(line for line in err.splitlines() if line.startswith("use it:"))  # compiling may be told of after it
     assert line == (
         "use it:  corank fit grwmf 'my ratings.csv' --item item --positive -0.5 --user-edges 'my friends.csv' "
         "--params 'the best.toml' -o m.corank"

@@ -30,8 +30,9 @@ class Checkpoint:
     def __init__(self, path: str | Path, model: Model, data: Dataset, valid: Dataset | None = None) -> None:
         self.path = Path(path)
         self.model = model
-        watched = valid is not None and getattr(model, "patience", None) is not None
-        self.question = fingerprint(model, data) + (fingerprint(model, valid) if watched and valid is not None else "")
+        self.question = fingerprint(model, data)
+        if valid is not None and getattr(model, "patience", None) is not None:  # these rows decide when to stop
+            self.question += fingerprint(model, valid)
         self.took = self.saved = 0.0
 
     def restore(self, rng: np.random.Generator) -> int:

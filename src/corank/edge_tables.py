@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -84,9 +84,10 @@ def _read(
     known: Vocab | None,
 ) -> dict[str, Any]:
     """The columns of a table of edges: source, target and, where there is one, weight."""
-    from .tables import drop_blank, is_parquet, not_parquet, read_text, row_number
+    from .tables import drop_blank, is_parquet, line_number, not_parquet, read_text, row_number
 
     where, guessed, headless = f"file '{path}'", False, False
+    of_row: Callable[[int], str] = row_number
     if is_parquet(layouts.existing_file(path, wording)):
         import polars as pl
 
@@ -96,7 +97,7 @@ def _read(
         except (pl.exceptions.PolarsError, OSError) as error:
             raise not_parquet(path, error) from None
         log.info("%s: %s", path, _shown(chosen))
-        series, of_row = {_ROLES[part]: frame[name] for part, name in chosen.items()}, row_number
+        series = {_ROLES[part]: frame[name] for part, name in chosen.items()}
     else:
         layout = layouts.sniff(path, separator=separator, header=False, wording=wording)
         if _has_header(layout.sample, [name for name in wanted.values() if name]):
@@ -110,10 +111,7 @@ def _read(
         log.info("%s: %s %s", path, _shown(chosen), form)
         columns = layouts.Columns(chosen["source"], chosen["target"], chosen.get("weight"))
         series, lines = drop_blank(read_text(layout, columns))
-
-        def of_row(row: int) -> str:
-            return f"line {(row if lines is None else int(lines[row])) + 1 + layout.skip:,}"
-
+        of_row = line_number(layout, lines)
     names = {_ROLES[part]: f"column {name!r} of '{path}'" for part, name in chosen.items()}
     found = convert(series, names, of_row, wording)
     edges = {part: found[role] for part, role in _ROLES.items() if role in found}

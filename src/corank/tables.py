@@ -7,7 +7,7 @@ objects.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,14 +53,9 @@ def read_csv(
     layout = layouts.sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     columns = layouts.columns_of(layout, wanted)
     log.info("%s: %s", path, columns)
-    series = read_text(layout, columns)
     names = {role: f"column {name!r} of '{path}'" for role, name in columns.roles().items()}
-    series, lines = drop_blank(series)
-
-    def where(row: int) -> str:
-        return f"line {(row if lines is None else int(lines[row])) + 1 + layout.skip:,}"
-
-    return from_arrays(**convert(series, names, where), duplicates=duplicates, **options)
+    series, lines = drop_blank(read_text(layout, columns))
+    return from_arrays(**convert(series, names, line_number(layout, lines)), duplicates=duplicates, **options)
 
 
 def read_parquet(
@@ -195,6 +190,11 @@ def frame_columns(
 
 def row_number(row: int) -> str:
     return f"row {row:,}"
+
+
+def line_number(layout: Layout, lines: np.ndarray[Any, Any] | None) -> Callable[[int], str]:
+    """What a row is called that stands in a text file; `lines` as `drop_blank` gives them."""
+    return lambda row: f"line {(row if lines is None else int(lines[row])) + 1 + layout.skip:,}"
 
 
 def not_parquet(path: object, error: Exception) -> CorankError:

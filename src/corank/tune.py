@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .atomic import write_text
-from .data import Array
+from .checkpoint import fingerprint
 from .errors import CorankError, MissingExtra
 from .evaluate import evaluate
 from .metrics import AnyMetric
@@ -168,11 +168,6 @@ def _storage(folder: str | Path | None, name: str) -> Any:
 def _fingerprint(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> str:
     """The same name only for the same question: trials of other data must not be mixed in."""
     text = json.dumps([model.name(), model.params(), split.name, metric, options], default=str, sort_keys=True)
-    digest = hashlib.sha256(text.encode())
-    for part in (split.train, split.valid):
-        arrays: list[Array] = [part.user, part.item, part.value]
-        for graph in (part.user_graph, part.item_graph):
-            arrays += [] if graph is None else graph[:3]
-        for array in arrays:
-            digest.update(array.tobytes())
+    asked = [text, *(fingerprint(model, part) for part in (split.train, split.valid))]
+    digest = hashlib.sha256("".join(asked).encode())
     return f"{model.name()}-{digest.hexdigest()[:16]}"

@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "atomic", "memory"},
     {"kernels", "nn", "params"},
     {"data", "comparisons", "describe", "tables", "columns", "files", "layout"}
-    | {"graph", "edges", "edge_tables", "features"},
+    | {"graph", "edges", "edge_tables", "features", "shells"},
     {"split", "ranking"},
     {"metrics", "protocol", "counting", "evaluate", "pooling", "compare"},
     {"model", "store", "checkpoint", "checks"},

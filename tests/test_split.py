@@ -21,6 +21,7 @@ SPLITS: dict[str, Callable[[cr.Dataset, int], cr.Split]] = {
     "time": lambda data, seed: cr.time_cut(data),
     "fixed": lambda data, seed: cr.fixed_per_user(data, train=5, valid=2, at_least=3, seed=seed),
     "strong": lambda data, seed: cr.strong_generalization(data, users=0.2, seed=seed),
+    "cold": lambda data, seed: cr.cold_users(data, users=0.2, seed=seed),
 }
 
 
@@ -169,6 +170,26 @@ def test_strong_generalization_hides_the_users(data: cr.Dataset) -> None:
     assert split.known("test") is split.known("valid") is split.history
 
 
+def test_cold_users_have_no_row_to_learn_from_but_a_neighbour(data: cr.Dataset) -> None:
+    split = cr.cold_users(data, users=0.2)
+    test, valid = set(split.test.user.tolist()), set(split.valid.user.tolist())
+    assert len(test) == len(valid) == 8
+    assert not test & valid
+    assert not (test | valid) & set(split.train.user.tolist())
+    for user in test:  # all rows of things that others took too
+        mine = data.user == user
+        assert (split.test.user == user).sum() == np.isin(data.item[mine], split.train.item).sum()
+    assert set(split.refit().train.user.tolist()) & valid == valid
+    graph = np.zeros((40, 40))
+    graph[:10, 10:20] = 1  # directed: who is pointed at has a neighbour too
+    tied = dataclasses.replace(data, user_graph=cr.from_scipy(graph))
+    split = cr.cold_users(tied, users=0.4)
+    held = np.concatenate([split.test.user, split.valid.user])
+    assert np.unique(held).size == 16
+    assert held.max() < 20
+    assert split.train.user_graph is not None
+
+
 def test_what_is_known_and_refit(data: cr.Dataset) -> None:
     split = cr.leave_last_out(data)
     assert split.known("valid") is split.train
@@ -189,6 +210,7 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
     timeless = dataclasses.replace(data, time=None)
     one_moment = dataclasses.replace(data, time=np.zeros(len(data), np.int64))
     pairs = cr.from_arrays(user=[0, 0, 1, 1], item=[0, 1, 0, 1])
+    lonely = cr.from_scipy(np.zeros((40, 40)))
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: cr.leave_last_out(empty), "has 0 rows"),
         (lambda: cr.leave_last_out(two), "has 2 rows"),
@@ -211,6 +233,9 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
         (lambda: cr.strong_generalization(data, target=1), "target=1"),
         (lambda: cr.strong_generalization(data, min_rows=1), "min_rows=1"),
         (lambda: cr.strong_generalization(pairs), "too few to hold out"),
+        (lambda: cr.cold_users(data, users=0.5), "users=0.5"),
+        (lambda: cr.cold_users(pairs), "2 users have rows: too few to hold out"),
+        (lambda: cr.cold_users(dataclasses.replace(data, user_graph=lonely)), "0 users have rows and a neighbour"),
         (lambda: cr.leave_last_out(data).known("train"), "part='train' is not known"),  # type: ignore[arg-type]
         (lambda: cr.Split(data, data, pairs, "mixed"), "different users or items"),
     ]

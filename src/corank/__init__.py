@@ -18,6 +18,7 @@ _HOMES = {
     "tables": ("read_csv", "read_parquet"),
     "split": (
         "Split",
+        "cold_users",
         "fixed_per_user",
         "holdout",
         "leave_last_out",

@@ -12,7 +12,7 @@ from .data import Dataset
 from .errors import CorankError, suggest
 from .split import Split
 
-SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization")
+SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization", "cold_users")
 COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
 
 

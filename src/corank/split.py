@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import Array, Dataset
+from .edges import symmetric
 from .errors import CorankError
 
 
@@ -184,6 +185,39 @@ def strong_generalization(
         f"strong generalization, {each} test users, {target:g} of their rows, seed {seed}",
         history=data.take((of > 0) & ~goal & trained),
     )
+
+
+def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
+    """Users of whom nothing is known but the graph: all rows of a share `users` are the test, as many validate.
+
+    Where the data has a user graph, they are drawn among those who have a neighbour in it: of nobody else could
+    anything be told.
+    """
+    require_dataset(data, "cold_users")
+    if not 0 < users < 0.5:
+        raise CorankError(f"users={users} must lie between 0 and 0.5: as many are held out for validation")
+    rng = _random(seed)
+    able = np.bincount(data.user, minlength=len(data.users)) > 0
+    if data.user_graph is not None:
+        able &= np.diff(symmetric(data.user_graph).indptr) > 0
+    each = int(_share(users, int(able.sum())))
+    if each < 1:
+        raise CorankError(
+            f"{able.sum()} users have rows{'' if data.user_graph is None else ' and a neighbour in the graph'}: "
+            f"too few to hold out a share of {users:g}"
+        )
+    drawn = rng.permutation(np.flatnonzero(able))
+    group = np.zeros(len(data.users), np.int8)
+    group[drawn[:each]] = 2
+    group[drawn[each : 2 * each]] = 1
+    of = group[data.user]
+    train = data.take(of == 0)
+    trained = np.isin(data.item, train.item)  # as above, what no training user touched is no fair target
+    test = data.take((of == 2) & trained)
+    if len(test) == 0:
+        raise CorankError("no test row is left: the held-out users touch nothing that the others do; use holdout")
+    name = f"cold users, {each} test users without a row to learn from, seed {seed}"
+    return Split(train, data.take((of == 1) & trained), test, name)
 
 
 def require_dataset(data: object, what: str) -> None:

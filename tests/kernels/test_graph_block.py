@@ -9,7 +9,8 @@ import corank as cr
 from corank.kernels import graph_block as kernels
 from corank.kernels.normal import rounded, solve
 from corank.kernels.threads import run, set_threads
-from corank.models._graph import Iterated, Laplacian, Powers, transposed
+from corank.models._graph import Iterated, Laplacian, Powers
+from corank.models._sparse import transposed
 
 
 def random_graph(n=14, seed=0, weighted=True):

@@ -246,7 +246,8 @@ def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None
     group = parser.add_argument_group("evaluation")
     if split:
         group.add_argument(
-            "--split", help="leave_last_out, holdout, time_cut or strong_generalization (default: by the data)"
+            "--split",
+            help="leave_last_out, holdout, time_cut, strong_generalization or cold_users (default: by the data)",
         )
     group.add_argument("--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; the first one decides")
     group.add_argument("--protocol", help="full, sampled or rated (default full)")

@@ -21,24 +21,21 @@ from .threads import kernel
 
 
 @kernel
-def means(
+def sums(
     start: int, stop: int, indptr: np.ndarray, index: np.ndarray, value: np.ndarray, X: np.ndarray, out: np.ndarray
 ) -> None:
-    """out[r] = weighted mean of the neighbours' rows of X; 0 for a row without neighbours."""
+    """out[r] = sum of value_p * X[p's node]; 0 for a row without neighbours."""
     width = out.shape[1]
     total = np.empty(width, np.float32)
     for r in range(start, stop):
         total[:] = 0
-        weight = 0.0
         for p in range(indptr[r], indptr[r + 1]):
             w = value[p]
             x = X[index[p]]
-            weight += w
             for t in range(width):
                 total[t] += w * x[t]
-        scale = np.float32(1 / weight) if weight > 0 else np.float32(0)
         for t in range(width):
-            out[r, t] = scale * total[t]
+            out[r, t] = total[t]
 
 
 @kernel

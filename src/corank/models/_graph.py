@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -15,6 +15,9 @@ from ..graph import KINDS, side_graph, symmetric, tidy
 from ..memory import make_room
 from ..model import Model, logger
 from ..params import param
+from ..shells import shells
+from ._shared import Shared
+from ._sparse import sums
 
 Side = Literal["user", "item"]
 SIDES: tuple[Side, Side] = ("user", "item")
@@ -98,20 +101,57 @@ class GraphOptions(Model):
 class Smoothed(GraphOptions):
     """A model to whose objective reg_graph * tr(U' Lap U) is added, and the same for items."""
 
-    order: int = param(1, "order of the smoothness: 1 = like the friends, 2 = like their surroundings", low=1, high=6)
+    form: str = param(
+        "ties",
+        "ties = vectors of those who are tied are alike, shared = a vector has parts in common with those around it",
+        choices=("ties", "shared"),
+    )
+    walk: float = param(
+        0.5, "form shared: how far the parts come from, the chance that a step leads on", low=0.0, high=1.0
+    )
+    order: int = param(
+        1, "form ties: order of the smoothness, 1 = like the friends, 2 = like their surroundings", low=1, high=6
+    )
 
     def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
         kinds = self._kinds(data).items()
-        self._laplacians = {side: self._operator(data, side, kind) for side, kind in kinds}
+        self._operators: dict[Side, Operator] = {side: self._operator(data, side, kind) for side, kind in kinds}
         try:
             super()._fit(data, rows, rng)
         finally:
-            del self._laplacians
+            del self._operators
+
+    def _epochs(self, rng: np.random.Generator, **carried: Array) -> Iterator[int]:
+        """Shared vectors are not part of the model, but training goes on with them."""
+        for side, tie in self._operators.items():
+            if isinstance(tie, Shared):
+                tie.start(getattr(self, f"{side}_factors_"))
+                carried[f"{side}_shared"] = tie.vectors
+        return super()._epochs(rng, **carried)
 
     def _operator(self, data: Dataset, side: Side, kind: str) -> Operator:
-        """The matrix of the penalty; it is never written down."""
+        """What the graph does to the rows of a side."""
+        if self.form == "shared":
+            self._check_shared()
+            options: dict[str, Any] = {"capacity": self.capacity, "error": self.error, "seed": self.seed}
+            matrix = shells(getattr(data, f"{side}_graph"), kind, walk=self.walk, **options)
+            return Shared(matrix, self._width(), self.reg_graph)
         lap = self._laplacian(data, side, kind)
         return lap if self.order == 1 else Iterated(lap, self.order)
+
+    def _check_shared(self) -> None:
+        name = type(self).__name__
+        if self._weights() or self.threshold or self.order != 1:
+            raise CorankError(
+                f"{name}(form='shared') walks over the edges as they are: graph_weights, threshold and order are for "
+                "form='ties'; leave them out"
+            )
+        reg: float = self.params()["reg"]
+        if not reg > 0:
+            raise CorankError(
+                f"{name}(reg={reg:g}) with form='shared': reg must be above 0, or everybody's own part would explain "
+                "all and nothing would be shared"
+            )
 
     def _laplacian(self, data: Dataset, side: Side, kind: str) -> Laplacian | Powers:
         graph: CSR = getattr(data, f"{side}_graph")
@@ -126,17 +166,24 @@ class Smoothed(GraphOptions):
             return Powers(symmetric(graph), (1.0, *weights))
         return Laplacian(self._side_graph(data, side, kind), graph.rows)
 
-    def _laplacian_under(self, vectors: Array) -> Operator | None:
+    def _width(self) -> int:
+        """Numbers that a row has: its vector and, if the model has them, its bias."""
+        raise NotImplementedError
+
+    def _operator_under(self, vectors: Array) -> Operator | None:
         """That of the side whose vectors these are; strangers have none, and nobody has after fit."""
-        for side, lap in getattr(self, "_laplacians", {}).items():
+        for side, tie in getattr(self, "_operators", {}).items():
             if vectors is getattr(self, f"{side}_factors_"):
-                return lap  # type: ignore[no-any-return]
+                return tie  # type: ignore[no-any-return]
         return None
 
     def _tension(self) -> float:
         """The graphs' part of the objective."""
-        parts = [lap.energy(getattr(self, f"{side}_factors_")) for side, lap in self._laplacians.items()]
-        return float(self.reg_graph) * sum(parts)
+        total = 0.0
+        for side, tie in self._operators.items():
+            vectors, bias = getattr(self, f"{side}_factors_"), getattr(self, f"{side}_bias_", None)
+            total += tie.energy(vectors, bias) if isinstance(tie, Shared) else self.reg_graph * tie.energy(vectors)
+        return float(total)
 
 
 class Laplacian:
@@ -149,17 +196,14 @@ class Laplacian:
         self.bits = self.back = None
         if graph.rows > rows:
             self.bits = from_scipy(matrix[:rows, rows:])  # edges to the other nodes, seen from the rows
-            self.back = from_scipy(matrix[rows:, :rows])  # and from there
+            back = matrix[rows:, :rows]  # and from there, for means
+            weight = np.repeat(back.sum(axis=1), np.diff(back.indptr))
+            self.back = from_scipy(back)._replace(value=np.asarray(back.data / weight, np.float32))
 
     def _centres(self, X: Array, width: int) -> NDArray[np.float32]:
         """The best vectors of the nodes that are no rows: the means of their neighbours."""
-        from ..kernels.graph_block import means
-        from ..kernels.threads import run
-
         assert self.back is not None
-        out = np.empty((self.back.rows, width), np.float32)
-        run(means, self.back.rows, *self.back[:3], X, out, cost=self.back.indptr)
-        return out
+        return sums(self.back, X, width)
 
     def add(self, scale: float, X: Array, width: int, out: Array) -> None:
         """out += scale * Lap X, on the first `width` columns."""
@@ -257,7 +301,7 @@ class Iterated:
 
 
 def descend(
-    lap: Operator,
+    lap: Smoothness,
     mu: float,
     prepare: Callable[[Array, Array, Array], None],
     X: Array,
@@ -311,14 +355,5 @@ def descend(
         image += R
 
 
-Operator: TypeAlias = Laplacian | Powers | Iterated
-
-
-def transposed(rows: CSR) -> CSR:
-    """The same entries by column, each column's in the order of the rows."""
-    from ..kernels import csr
-
-    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-    indptr = csr.count(rows.index, rows.columns)
-    index, value = csr.place(rows.index, owner, rows.value, np.arange(owner.size), indptr)
-    return CSR(indptr, index, value, rows.rows)
+Smoothness: TypeAlias = Laplacian | Powers | Iterated
+Operator: TypeAlias = Smoothness | Shared

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, from_scipy
 from ..params import param
-from ._graph import GraphOptions, Side, transposed
+from ._graph import GraphOptions, Side
+from ._sparse import transposed
 from .als import ALS
 
 

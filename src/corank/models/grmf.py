@@ -16,6 +16,7 @@ import numpy as np
 from ..data import CSR, Array
 from ..params import param
 from ._graph import Smoothed, descend
+from ._shared import Shared
 from .als import ALS
 
 
@@ -27,8 +28,8 @@ class GRMF(Smoothed, ALS):
 
     def _half_step(self, rows: CSR, fixed: tuple[Array, Array], out: tuple[Array, Array]) -> None:
         """Exact rows as in `als` where nothing ties them, as for strangers; else some steps on all rows together."""
-        lap = self._laplacian_under(out[0])
-        if lap is None:
+        tie = self._operator_under(out[0])
+        if tie is None:
             super()._half_step(rows, fixed, out)
             return
         from ..kernels.grmf import prepare
@@ -36,12 +37,18 @@ class GRMF(Smoothed, ALS):
 
         if not self.history_:  # the random start: who has neither ratings nor friends would keep it
             out[0][:] = 0
-        settings = (self.mean_, self._reg(rows), float(self.reg_bias) if self.biases else np.inf)
+        reg, reg_bias = self._reg(rows), float(self.reg_bias) if self.biases else np.inf
 
         def fill(pull: Array, L: Array, R: Array) -> None:
-            run(prepare, rows.rows, *rows[:3], *settings, pull, *fixed, *out, L, R, cost=rows.indptr)
+            run(prepare, rows.rows, *rows[:3], self.mean_, reg, reg_bias, pull, *fixed, *out, L, R, cost=rows.indptr)
 
-        descend(lap, self.reg_graph, fill, *out, self.steps)
+        if isinstance(tie, Shared):
+            tie.descend(fill, reg, reg_bias, *out, self.steps)
+        else:
+            descend(tie, self.reg_graph, fill, *out, self.steps)
+
+    def _width(self) -> int:
+        return self.dim + 1
 
     def _objective(self, users: CSR, items: CSR) -> float:
         return super()._objective(users, items) + self._tension()

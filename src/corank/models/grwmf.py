@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..data import CSR, Array
 from ..params import param
 from ._graph import Smoothed, descend
+from ._shared import Shared
 from .wmf import WMF
 
 
@@ -31,8 +32,8 @@ class GRWMF(Smoothed, WMF):
         """As in `wmf` where nothing ties the rows, else some steps on all of them; the objective has the graphs'
         part.
         """
-        lap = self._laplacian_under(out)
-        if lap is None:
+        tie = self._operator_under(out)
+        if tie is None:
             return super()._solve(rows, reg, fixed, out) + self._tension()
         from ..kernels.grwmf import losses, prepare
         from ..kernels.threads import run
@@ -45,10 +46,16 @@ class GRWMF(Smoothed, WMF):
         def fill(pull: Array, L: Array, R: Array) -> None:
             run(prepare, rows.rows, *rows[:3], rho, reg, pull, gram, fixed, out, L, R, cost=rows.indptr)
 
-        descend(lap, self.reg_graph, fill, out, None, self.steps)
+        if isinstance(tie, Shared):
+            tie.descend(fill, reg, 0.0, out, None, self.steps)
+        else:
+            descend(tie, self.reg_graph, fill, out, None, self.steps)
         loss = np.empty(rows.rows, np.float64)
         run(losses, rows.rows, *rows[:3], rho, reg, gram, fixed, out, loss, cost=rows.indptr)
         return float(loss.sum()) + self._tension()
+
+    def _width(self) -> int:
+        return self.dim
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         """Fold-in: strangers have no friends, and are those of `wmf`."""

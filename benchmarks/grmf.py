@@ -30,6 +30,7 @@ def run() -> Table:
         what: dict[str, cr.Model] = {"ALS": cr.ALS(dim=DIM, epochs=EPOCHS), "GRMF, no graph": _model("none")}
         what |= {"GRMF, G": _model("g"), "GRMF, DNA-1": _model("dna-1"), "GRMF, DNA-2": _model("dna-2")}
         what["GRMF, G^4, never written down"] = _model("g4", graph_weights=POWERS)
+        what |= {f"GRMF, {kind.upper()}, shared vectors": _model(kind, form="shared") for kind in ("g", "dna-2")}
         if explicit:
             what["GRMF, G^4, written down"] = _model("g4", graph_weights=POWERS, threshold=1e-30)
         seconds = {name: _epoch(model, data) for name, model in what.items()}

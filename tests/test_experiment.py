@@ -9,6 +9,7 @@ import pytest
 
 import corank as cr
 from corank.experiment import make_model
+from corank.report import notes
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,27 @@ def test_seeds_are_pooled(made):
     assert pooled.best.deviation["ndcg@10"] == pytest.approx(np.std(figures, ddof=1), rel=1e-6)
     low, high = pooled.best.report.interval["ndcg@10"]
     assert low < pooled.best.report["ndcg@10"] < high
+
+
+@pytest.mark.parametrize("name", ["cold_users", "strong_generalization"])
+def test_seeds_that_test_other_users_are_refused_unless_the_split_has_a_seed(made, name):
+    split = {"name": name, "users": 0.4}
+    asked = {"data": made.data, "models": ["popularity"], "metrics": ["ndcg@10"], "seeds": [4, 1]}
+    with pytest.raises(cr.CorankError, match=rf"'{name}' draws other test users.*2 seeds.*seed = 4"):
+        cr.Experiment(**asked, split=split).run()
+    results = cr.Experiment(**asked, split={**split, "seed": 3}).run()
+    assert any("on the same split" in note for note in notes(results, results.lines))
+
+
+def test_other_data_of_the_same_name_is_another_split():
+    made = {"synthetic": "realistic", "users": 60, "items": 80, "rows": 900}
+    results = cr.Experiment(data=made, models=["popularity"], metrics=["ndcg@10"], seeds=[1, 2]).run()
+    assert any("splits included" in note for note in notes(results, results.lines))
+
+
+def test_a_seed_that_is_none_is_said_once(made):
+    with pytest.raises(cr.CorankError, match="seeds has -1"):
+        cr.Experiment(data=made.data, models=["popularity"], seeds=[-1, 2]).run()
 
 
 def test_published_figures_stand_beside(made, tmp_path):

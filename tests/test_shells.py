@@ -15,7 +15,7 @@ from graphs import random_graph
 
 
 def walked(graph, depth, walk):
-    """The same from distances, dense, each row a distribution over the nodes; shells that are empty are left out."""
+    """The same from distances, dense, each row a distribution; the share of an empty shell goes to the one before."""
     A = graph.scipy().toarray() > 0
     distance = shortest_path(A, unweighted=True)
     out = np.zeros(A.shape)
@@ -23,9 +23,9 @@ def walked(graph, depth, walk):
         if not A[i].any():
             continue
         for s in range(depth + 1):
-            there = distance[i] == s
-            if there.any():
-                out[i, there] = math.comb(depth, s) * walk**s * (1 - walk) ** (depth - s) / there.sum()
+            there = distance[i] == min(s, distance[i][np.isfinite(distance[i])].max())
+            out[i, there] += math.comb(depth, s) * walk**s * (1 - walk) ** (depth - s) / there.sum()
+        np.testing.assert_allclose(out[i].sum(), 1)
     return out / np.sqrt(np.square(out).sum() / A.any(axis=1).sum())
 
 

@@ -170,7 +170,9 @@ def test_strong_generalization_hides_the_users(data: cr.Dataset) -> None:
     assert split.known("test") is split.known("valid") is split.history
 
 
-def test_cold_users_have_no_row_to_learn_from_but_a_neighbour(data: cr.Dataset) -> None:
+def test_cold_users_have_no_row_to_learn_from_but_a_neighbour(
+    data: cr.Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
     split = cr.cold_users(data, users=0.2)
     test, valid = set(split.test.user.tolist()), set(split.valid.user.tolist())
     assert len(test) == len(valid) == 8
@@ -180,6 +182,7 @@ def test_cold_users_have_no_row_to_learn_from_but_a_neighbour(data: cr.Dataset) 
         mine = data.user == user
         assert (split.test.user == user).sum() == np.isin(data.item[mine], split.train.item).sum()
     assert set(split.refit().train.user.tolist()) & valid == valid
+    assert "no user graph" in caplog.text
     graph = np.zeros((40, 40))
     graph[:10, 10:20] = 1  # directed: who is pointed at has a neighbour too
     tied = dataclasses.replace(data, user_graph=cr.from_scipy(graph))

@@ -26,7 +26,7 @@ from .evaluate import evaluate
 from .metrics import AnyMetric, metrics_of
 from .model import Model, available, find
 from .params import check
-from .parts import COLUMNS, cut, opened
+from .parts import COLUMNS, DRAW_USERS, cut, opened, same_rows
 from .pooling import pooled, spread
 from .protocol import as_protocol
 from .results import Results, Row
@@ -108,6 +108,13 @@ class Experiment:
         metrics = metrics_of(self.measured())
         parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
         self._kept = None  # a file may be another one at the next run
+        one_split = all(same_rows(part.test, parts[0].test) for part in parts)
+        drawn = self.split["name"] if isinstance(self.split, Mapping) and "name" in self.split else self.split
+        if not one_split and drawn in DRAW_USERS:  # the report is about the users whom all runs test
+            raise CorankError(
+                f"split '{drawn}' draws other test users for each of {len(parts)} seeds, and a mean needs the same: "
+                f"give it a seed of its own, split = {{name = '{drawn}', seed = {self.seeds[0]}}}"
+            )
         if self.task == "explicit" and np.ptp(parts[0].train.value) == 0:
             raise CorankError(
                 "task 'explicit' is about the order of ratings, and all rows here have one value: name the column of "
@@ -144,7 +151,7 @@ class Experiment:
         # A metric that is defined for no user is NaN, and such a row is last.
         done.sort(key=lambda row: (math.isnan(row.report[metrics[0].name]), sign * row.report[metrics[0].name]))
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
-        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.gain))
+        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.gain), one_split)
 
     def _run_row(self, row: _Asked, parts: list[Split], watch: _Watch, storage: Path | None) -> Row | None:
         """Tune on the first split, then fit and test on each; None when somebody asked to stop."""
@@ -234,6 +241,9 @@ class Experiment:
                 value: Any = getattr(self, name)
                 if type(value) is not kind or (isinstance(value, int) and value < 0):
                     raise CorankError(f"{name} = {value!r}: {name} must be {what}")
+        for seed in self.seeds:
+            if type(seed) is not int or seed < 0:
+                raise CorankError(f"seeds has {seed!r}: a seed is a whole number of 0 or more")
         for name in ("relevant", "positive"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):

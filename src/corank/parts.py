@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import split as splits
 from .data import Dataset
 from .errors import CorankError, suggest
 from .split import Split
 
 SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization", "cold_users")
+DRAW_USERS = ("strong_generalization", "cold_users")  # whose test is about other users for another seed
 COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
 
 
@@ -84,3 +87,8 @@ def cut(data: Dataset, split: str | Mapping[str, Any], *, rated: bool, seed: int
         missing = [k for k in needed if k not in options]
         why = f"{missing[0]} must be given, e.g. {missing[0]} = 50" if missing else "an option has the wrong type"
         raise CorankError(f"split {name}({asked}): {why}") from None
+
+
+def same_rows(one: Dataset, other: Dataset) -> bool:
+    """Whether two parts have the same rows."""
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("user", "item", "value"))

@@ -136,9 +136,8 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
     ]
     if best.runs > 1:
         over = ", ".join(f"{line.label} {figure(line.row.deviation[results.metrics[0]])}" for line in board)
-        out.append(
-            f"Mean of {best.runs} runs with other seeds, splits included; standard deviation of {first}: {over}."
-        )
+        seeds = "seeds on the same split" if results.one_split else "seeds, splits included"
+        out.append(f"Mean of {best.runs} runs with other {seeds}; standard deviation of {first}: {over}.")
     if results.gain:
         start, end = results.gain
         out.append(f"Gain: how far {first} has come on the way from {start} (0%) to {end} (100%).")

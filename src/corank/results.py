@@ -47,6 +47,7 @@ class Results:
     failed: dict[str, str] = field(default_factory=dict)  # label -> why the row is missing
     not_run: tuple[str, ...] = ()  # labels that a stop left out
     gain: tuple[str, ...] = ()  # labels of the rows that count as 0 % and 100 % of a gain
+    one_split: bool = False  # all runs were on the same split
 
     @property
     def best(self) -> Row:

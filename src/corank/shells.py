@@ -31,21 +31,24 @@ def shells(graph: CSR, kind: str, *, walk: float = 0.5, capacity: int = 500, err
     graph = symmetric(graph)
     alone = np.diff(graph.indptr) == 0
     depth = int(kind.lstrip("dnag-") or 1)
-    found = _by_bits(graph, depth, capacity, error, seed) if kind.startswith("dna") else _exact(graph, depth)
+    found = list(_by_bits(graph, depth, capacity, error, seed) if kind.startswith("dna") else _exact(graph, depth))
+    counts = [np.diff(shell.indptr) for shell in found]
+    mass = [np.full(graph.rows, math.comb(depth, s) * walk**s * (1 - walk) ** (depth - s)) for s in range(depth + 1)]
+    for s in range(depth, 0, -1):  # where nobody is so far away, the walk is nearer
+        mass[s - 1] += np.where(counts[s] == 0, mass[s], 0)
     total = None
-    for s, shell in enumerate(found):
+    for shell, count, chance in zip(found, counts, mass, strict=True):
         matrix = shell.scipy()
-        counts = np.maximum(np.diff(shell.indptr), 1)
-        chance = math.comb(depth, s) * walk**s * (1 - walk) ** (depth - s) / counts
-        matrix.data = np.repeat(np.where(alone, 0.0, chance), np.diff(shell.indptr)).astype(np.float32)
+        matrix.data = np.repeat(np.where(alone, 0, chance / np.maximum(count, 1)), count).astype(np.float32)
         total = matrix if total is None else total + matrix
     assert total is not None
     total.eliminate_zeros()
     length = math.sqrt(float(np.square(total.data, dtype=np.float64).sum()) / max(1, int(np.sum(~alone))))
     total.data /= np.float32(length if length > 0 else 1)
     rows = from_scipy(total)
-    used, index = np.unique(rows.index, return_inverse=True)
-    return CSR(rows.indptr, index.astype(np.int32), rows.value, used.size)
+    used = np.bincount(rows.index, minlength=rows.columns) > 0
+    place = np.cumsum(used, dtype=np.int32) - 1
+    return CSR(rows.indptr, place[rows.index], rows.value, int(used.sum()))
 
 
 def _exact(graph: CSR, depth: int) -> Iterator[CSR]:

@@ -6,6 +6,7 @@ Everywhere: equal timestamps keep the order of the file, and a split depends on 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from .data import Array, Dataset
 from .edges import symmetric
 from .errors import CorankError
+
+logger = logging.getLogger("corank")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +201,9 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
         raise CorankError(f"users={users} must lie between 0 and 0.5: as many are held out for validation")
     rng = _random(seed)
     able = np.bincount(data.user, minlength=len(data.users)) > 0
-    if data.user_graph is not None:
+    if data.user_graph is None:
+        logger.warning("the data has no user graph: nobody can tell its cold users apart, whatever the model")
+    else:
         able &= np.diff(symmetric(data.user_graph).indptr) > 0
     each = int(_share(users, int(able.sum())))
     if each < 1:
@@ -216,8 +221,9 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
     test = data.take((of == 2) & trained)
     if len(test) == 0:
         raise CorankError("no test row is left: the held-out users touch nothing that the others do; use holdout")
-    name = f"cold users, {each} test users without a row to learn from, seed {seed}"
-    return Split(train, data.take((of == 1) & trained), test, name)
+    return Split(
+        train, data.take((of == 1) & trained), test, f"cold users, {users:g} of the users for test, seed {seed}"
+    )
 
 
 def require_dataset(data: object, what: str) -> None:

@@ -192,6 +192,7 @@ def test_whoever_has_neither_friends_nor_ratings_is_like_nobody():
         ({"order": 2}, "order are for form='ties'"),
         ({"threshold": 0.5, "user_graph": "g2"}, "threshold and order"),
         ({"form": "parts"}, "ties"),
+        ({"walk": 0.0}, "walk must be at least 0.01"),
     ],
 )
 def test_what_does_not_go_together_is_a_sentence(options, says):
@@ -202,3 +203,20 @@ def test_what_does_not_go_together_is_a_sentence(options, says):
 def test_own_parts_must_be_held_by_something():
     with pytest.raises(cr.CorankError, match=r"reg=0.*form='shared'.*above 0"):
         GRWMF(form="shared", reg=0.0).fit(random_data(9))
+
+
+def test_weights_do_not_count_and_that_is_said(caplog):
+    data = random_data(10)
+    plain = dataclasses.replace(data, user_graph=data.user_graph._replace(value=np.ones_like(data.user_graph.value)))
+    options = {"dim": 3, "form": "shared", "user_graph": "g", "item_graph": "none"}
+    one = GRMF(**options).fit(data)
+    assert "weights of the edges" in caplog.text
+    caplog.clear()
+    np.testing.assert_array_equal(one.user_factors_, GRMF(**options).fit(plain).user_factors_)
+    assert "weights" not in caplog.text
+
+
+@pytest.mark.parametrize("reg_graph", [1e-39, 1e12])
+def test_next_to_nothing_and_next_to_everything_stay_finite(reg_graph):
+    model = GRMF(dim=3, form="shared", user_graph="g2", item_graph="none", reg_graph=reg_graph)
+    assert np.isfinite(model.fit(random_data(11)).user_factors_).all()

@@ -107,7 +107,7 @@ class Smoothed(GraphOptions):
         choices=("ties", "shared"),
     )
     walk: float = param(
-        0.5, "form shared: how far the parts come from, the chance that a step leads on", low=0.0, high=1.0
+        0.5, "form shared: how far the parts come from, the chance that a step leads on", low=0.01, high=1.0
     )
     order: int = param(
         1, "form ties: order of the smoothness, 1 = like the friends, 2 = like their surroundings", low=1, high=6
@@ -134,7 +134,10 @@ class Smoothed(GraphOptions):
         if self.form == "shared":
             self._check_shared()
             options: dict[str, Any] = {"capacity": self.capacity, "error": self.error, "seed": self.seed}
-            matrix = shells(getattr(data, f"{side}_graph"), kind, walk=self.walk, **options)
+            graph: CSR = getattr(data, f"{side}_graph")
+            if graph.value.size and np.ptp(graph.value) > 0:
+                logger.warning("%s: form='shared' does not look at the weights of the edges", self.name())
+            matrix = shells(graph, kind, walk=self.walk, **options)
             return Shared(matrix, self._width(), self.reg_graph)
         lap = self._laplacian(data, side, kind)
         return lap if self.order == 1 else Iterated(lap, self.order)

@@ -69,8 +69,8 @@ class Shared:
         make_room(need, f"the half-step with shared vectors at dim={d}", "choose a smaller dim or fewer bits")
         self.hold[:, :d] = hold[:, None]
         self.hold[:, d:] = hold_bias if np.isfinite(hold_bias) else 0
-        self.lam = np.where(self.hold.any(axis=0), self.hold.mean(axis=0, dtype=np.float64) / self.weight, 1)
-        self.lam = self.lam.astype(np.float32)
+        lam = np.where(self.hold.any(axis=0), self.hold.mean(axis=0, dtype=np.float64) / self.weight, 1)
+        self.lam = np.minimum(lam, 1e30).astype(np.float32)
         # A row that has nothing to say is not held by `hold`; any pull brings it to what it shares.
         pull = np.asarray(hold == 0, np.float32)
         held = self.hold.copy()
@@ -91,7 +91,10 @@ class Shared:
 
         left = sums(self.back, held * own) - self.lam * self.vectors
         square = CSR(self.back.indptr, self.back.index, np.square(self.back.value), self.back.columns)
-        inverse = 1 / (sums(square, held) + self.lam)
+        weight = sums(square, np.ascontiguousarray(held[:, [0, -1]]))  # all numbers of a vector are held alike
+        inverse = np.empty_like(self.vectors)
+        inverse[:, :d] = 1 / (weight[:, :1] + self.lam[:d])
+        inverse[:, d:] = 1 / (weight[:, 1:] + self.lam[d:])
         way = inverse * left
         now = first = _inner(left, way)
         for _ in range(steps):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -97,3 +100,28 @@ def test_kernels_release_the_lock_and_are_kept():
     assert options["nogil"]
     assert "nnan" not in options["fastmath"]
     assert "ninf" not in options["fastmath"]
+
+
+FORKED = """
+import os, signal
+import numpy as np
+from corank.kernels.threads import run, set_threads
+
+def fill(start, stop, out):
+    out[start:stop] = 1
+
+set_threads(2)
+run(fill, 100, np.zeros(100))
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # a child that waits for threads it does not have is ended here
+    out = np.zeros(100)
+    run(fill, 100, out)
+    os._exit(0 if out.all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_starts_threads_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)

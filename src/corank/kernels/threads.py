@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numba
@@ -31,6 +31,15 @@ logger = logging.getLogger("corank.kernels")
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 _threads: int | None = None
+_pools: dict[int, ThreadPoolExecutor] = {}  # by number of threads
+_lock = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child has none of the threads, and the lock may have been held
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=lambda: _forked())
+
+
+def _forked() -> None:
+    _pools.clear()
+    _lock.release()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -79,9 +88,18 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
         cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
         cuts[0], cuts[-1] = 0, rows
     ranges = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(function, a, b, *args) for a, b in ranges]:
-            done.result()
+    started = [_pool(workers).submit(function, a, b, *args) for a, b in ranges]
+    wait(started)  # all of them, also where one fails: nobody writes to the arrays any more
+    for done in started:
+        done.result()
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """The threads of `run`, kept from call to call: starting them anew takes longer than a kernel on small data."""
+    with _lock:
+        if workers not in _pools:
+            _pools[workers] = ThreadPoolExecutor(workers)
+        return _pools[workers]
 
 
 def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:

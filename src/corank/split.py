@@ -168,13 +168,9 @@ def strong_generalization(
     each = int(_share(users, fit.size))
     if each < 1:
         raise CorankError(f"{fit.size} users have {min_rows} rows or more: too few to hold out a share of {users:g}")
-    group = np.zeros(len(data.users), np.int8)
-    drawn = rng.permutation(fit)
-    group[drawn[:each]] = 2
-    group[drawn[each : 2 * each]] = 1
+    of = _drawn_users(data, fit, each, rng)
     place, size = _shuffled_place(data, rng)
     goal = place < np.maximum(1, _share(target, size))
-    of = group[data.user]
     train = data.take(of == 0)
     # An item that no training user touched cannot be predicted by anyone: it is not a fair target, nor a history.
     trained = np.isin(data.item, train.item)
@@ -211,11 +207,7 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
             f"{able.sum()} users have rows{'' if data.user_graph is None else ' and a neighbour in the graph'}: "
             f"too few to hold out a share of {users:g}"
         )
-    drawn = rng.permutation(np.flatnonzero(able))
-    group = np.zeros(len(data.users), np.int8)
-    group[drawn[:each]] = 2
-    group[drawn[each : 2 * each]] = 1
-    of = group[data.user]
+    of = _drawn_users(data, np.flatnonzero(able), each, rng)
     train = data.take(of == 0)
     trained = np.isin(data.item, train.item)  # as above, what no training user touched is no fair target
     test = data.take((of == 2) & trained)
@@ -240,6 +232,15 @@ def require_dataset(data: object, what: str) -> None:
 def _need(data: Dataset, rows: int) -> None:
     if len(data) < rows:
         raise CorankError(f"the data has {len(data)} rows: a split needs at least {rows}")
+
+
+def _drawn_users(data: Dataset, able: Array, each: int, rng: np.random.Generator) -> Array:
+    """For each row 2 where its user is one of `each` drawn for test, 1 for validation, 0 for training."""
+    group = np.zeros(len(data.users), np.int8)
+    drawn = rng.permutation(able)
+    group[drawn[:each]] = 2
+    group[drawn[each : 2 * each]] = 1
+    return np.asarray(group[data.user])
 
 
 def _random(seed: int) -> np.random.Generator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ from ..memory import make_room
 from ..model import Model, logger
 from ..params import param
 from ..shells import shells
-from ._shared import Shared
+from ._shared import Fill, Shared
 from ._sparse import sums
 
 Side = Literal["user", "item"]
@@ -80,9 +80,12 @@ class GraphOptions(Model):
 
     def _side_graph(self, data: Dataset, side: Side, kind: str) -> CSR:
         """The graph over the users or the items, written down: nodes beyond them have no rows of their own."""
-        options: dict[str, Any] = {"capacity": self.capacity, "error": self.error, "seed": self.seed}
         graph: CSR = getattr(data, f"{side}_graph")
-        return side_graph(graph, kind, weights=self._weights(), threshold=self.threshold, **options)
+        return side_graph(graph, kind, weights=self._weights(), threshold=self.threshold, **self._bits())
+
+    def _bits(self) -> dict[str, Any]:
+        """What filters of Graph DNA are like."""
+        return {"capacity": self.capacity, "error": self.error, "seed": self.seed}
 
     def _weights(self) -> tuple[float, ...]:
         try:
@@ -133,11 +136,10 @@ class Smoothed(GraphOptions):
         """What the graph does to the rows of a side."""
         if self.form == "shared":
             self._check_shared()
-            options: dict[str, Any] = {"capacity": self.capacity, "error": self.error, "seed": self.seed}
             graph: CSR = getattr(data, f"{side}_graph")
             if graph.value.size and np.ptp(graph.value) > 0:
                 logger.warning("%s: form='shared' does not look at the weights of the edges", self.name())
-            matrix = shells(graph, kind, walk=self.walk, **options)
+            matrix = shells(graph, kind, walk=self.walk, **self._bits())
             return Shared(matrix, self._width(), self.reg_graph)
         lap = self._laplacian(data, side, kind)
         return lap if self.order == 1 else Iterated(lap, self.order)
@@ -179,6 +181,13 @@ class Smoothed(GraphOptions):
             if vectors is getattr(self, f"{side}_factors_"):
                 return tie  # type: ignore[no-any-return]
         return None
+
+    def _descend(self, tie: Operator, fill: Fill, reg: Array, reg_bias: float, X: Array, bias: Array | None) -> None:
+        """Some steps on all rows of a side together; reg, reg_bias: the penalties of each vector and of the biases."""
+        if isinstance(tie, Shared):
+            tie.descend(fill, reg, reg_bias, X, bias, self.params()["steps"])
+        else:
+            descend(tie, self.reg_graph, fill, X, bias, self.params()["steps"])
 
     def _tension(self) -> float:
         """The graphs' part of the objective."""
@@ -306,7 +315,7 @@ class Iterated:
 def descend(
     lap: Smoothness,
     mu: float,
-    prepare: Callable[[Array, Array, Array], None],
+    prepare: Fill,
     X: Array,
     bias: Array | None,
     steps: int,

@@ -9,12 +9,15 @@ S are (their covariance is I + weight S S'); a Laplacian can only pull together 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from ..data import CSR, Array
 from ..memory import make_room
 from ._sparse import sums, transposed
+
+Fill: TypeAlias = Callable[[Array, Array, Array], None]  # fills L and R, given pull[rows]
 
 
 class Shared:
@@ -47,7 +50,7 @@ class Shared:
 
     def descend(
         self,
-        prepare: Callable[[Array, Array, Array], None],
+        prepare: Fill,
         hold: Array,
         hold_bias: float,
         X: Array,

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..data import CSR, Array
 from ..params import param
-from ._graph import Smoothed, descend
-from ._shared import Shared
+from ._graph import Smoothed
 from .als import ALS
 
 
@@ -42,10 +41,7 @@ class GRMF(Smoothed, ALS):
         def fill(pull: Array, L: Array, R: Array) -> None:
             run(prepare, rows.rows, *rows[:3], self.mean_, reg, reg_bias, pull, *fixed, *out, L, R, cost=rows.indptr)
 
-        if isinstance(tie, Shared):
-            tie.descend(fill, reg, reg_bias, *out, self.steps)
-        else:
-            descend(tie, self.reg_graph, fill, *out, self.steps)
+        self._descend(tie, fill, reg, reg_bias, *out)
 
     def _width(self) -> int:
         return self.dim + 1

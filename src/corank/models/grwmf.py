@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array
 from ..params import param
-from ._graph import Smoothed, descend
-from ._shared import Shared
+from ._graph import Smoothed
 from .wmf import WMF
 
 
@@ -46,10 +45,7 @@ class GRWMF(Smoothed, WMF):
         def fill(pull: Array, L: Array, R: Array) -> None:
             run(prepare, rows.rows, *rows[:3], rho, reg, pull, gram, fixed, out, L, R, cost=rows.indptr)
 
-        if isinstance(tie, Shared):
-            tie.descend(fill, reg, 0.0, out, None, self.steps)
-        else:
-            descend(tie, self.reg_graph, fill, out, None, self.steps)
+        self._descend(tie, fill, reg, 0.0, out, None)
         loss = np.empty(rows.rows, np.float64)
         run(losses, rows.rows, *rows[:3], rho, reg, gram, fixed, out, loss, cost=rows.indptr)
         return float(loss.sum()) + self._tension()

@@ -85,7 +85,7 @@ def _encoding(graph: CSR, depth: int, capacity: int) -> tuple[float, int]:
 
 
 def _node2vec(graph: CSR) -> list[list[str]]:
-    from corank.features import node2vec
+    from corank.graph.node2vec import node2vec
 
     shape = f"{graph.rows:,} nodes"
     if importlib.util.find_spec("gensim") is None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from corank import canvas
 from corank.atomic import write_text
-from corank.edges import from_edges
+from corank.data.edges import from_edges
 from corank.graph import Filter, encode
+from corank.report import svg as canvas
 
 from .tools import ROOT
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
-from corank import plots, synthetic
+from corank import synthetic
 from corank.atomic import write_text
 from corank.graph import side_graph
+from corank.graph.lazy_walk import shells
 from corank.models._graph import Laplacian
-from corank.shells import shells
+from corank.report import charts as plots
 
 from .tools import ROOT
 

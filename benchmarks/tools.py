@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import corank as cr
-from corank import canvas
+from corank.report import svg as canvas
 
 ROOT = Path(__file__).resolve().parents[1]
 

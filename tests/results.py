@@ -11,10 +11,10 @@ import numpy as np
 
 import corank as cr
 from corank import synthetic
-from corank.evaluate import Report, evaluate
-from corank.experiment import METRICS, Experiment
-from corank.metrics import metrics_of
-from corank.results import Results, Row
+from corank.evaluation.evaluate import Report, evaluate
+from corank.evaluation.metrics import metrics_of
+from corank.experiment.experiment import METRICS, Experiment
+from corank.experiment.results import Results, Row
 
 HOSTILE = "<script>alert('1 & 2')</script> $x$ | \"q\"\x07"
 

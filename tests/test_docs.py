@@ -356,7 +356,7 @@ def test_every_name_is_documented() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)) == set(cr.available())
     for name in cr.datasets.names():
         assert f"`{name}`" in data, name
-    from corank.parts import SPLITS
+    from corank.experiment.source import SPLITS
 
     for name in (*SPLITS, *cr.metrics.names()):
         assert f"`{name}" in evaluation, name

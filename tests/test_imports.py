@@ -99,9 +99,11 @@ def test_public_names_resolve() -> None:
 
     for name in corank.__all__:
         assert getattr(corank, name) is not None
-    for _ in range(2):  # importing corank.evaluate, the module, must not hide corank.evaluate, the function
-        assert callable(corank.evaluate)
-        assert callable(corank.compare)
+    for _ in range(
+        2
+    ):  # importing corank.evaluation.evaluate, the module, must not hide corank.evaluation.evaluate, the function
+        assert callable(corank.evaluation.evaluate)
+        assert callable(corank.evaluation.significance)
 
 
 def test_every_model_is_a_public_name() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import corank as cr
 from corank import ranking as ranking_module
-from corank.model import _listed
+from corank.answering import _listed
 from corank.params import param
 
 
@@ -22,14 +22,13 @@ class Table(cr.Model):
     epochs: int = param(3, "how often it pretends to learn", low=1)
     broken: bool = param(False, "learn a number that is none")
 
-    def _fit(self, data, rows, rng):
+    def _fit(self, data, rows, training):
         u, i = np.ogrid[: len(data.users), : len(data.items)]
         self.table_ = ((7 * u + 3 * i) % 11).astype(np.float32)
         if self.broken:
             self.table_[0, 0] = np.nan
-        for epoch in range(1, self.epochs + 1):
-            if not self._report(epoch, objective=1 / epoch):
-                break
+        for epoch in training.epochs():
+            training.report(objective=1 / epoch)
 
     def _score(self, users):
         return self.table_[users]
@@ -116,7 +115,7 @@ def test_nan_in_what_was_learned_is_an_error(data):
 
 def test_nan_objective_stops_at_once(data):
     model = Table()
-    model._fit = lambda *a: model._report(1, objective=float("nan"))
+    model._fit = lambda data, rows, training: [training.report(objective=float("nan")) for _ in training.epochs()]
     with pytest.raises(cr.CorankError, match="objective is nan after epoch 1"):
         model.fit(data)
 

@@ -22,9 +22,9 @@ class Table(Model):
     levels: int = param(10**6, "number of different scores")
     predicts_ratings: ClassVar[bool] = True
 
-    def _fit(self, data: cr.Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: cr.Dataset, rows: CSR, training) -> None:
         shape = (len(data.users), len(data.items))
-        self.table_ = (rng.integers(0, self.levels, shape) / self.levels * 5).astype(np.float32)
+        self.table_ = (training.rng.integers(0, self.levels, shape) / self.levels * 5).astype(np.float32)
 
     def _score(self, users):
         return self.table_[users]
@@ -42,7 +42,7 @@ class Ordered(Table):
 
     order_matters: ClassVar[bool] = True
 
-    def _fit(self, data: cr.Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: cr.Dataset, rows: CSR, training) -> None:
         self.asked_: list[list[int]] = []
 
     def _score(self, users):

@@ -1,22 +1,21 @@
 """corank: collaborative filtering and ranking.
 
-The public names are resolved when they are first used (PEP 562), so that `import corank` stays as light as `import
-numpy`.
+Public names are resolved on first use (PEP 562), so that `import corank` is as light as `import numpy`. Model classes
+are discovered: `corank.SQLRank` is the class in `models/sql_rank.py`.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-import types
+import pkgutil
 from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_NAMES = {
     "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_frame", "from_scipy"),
-    "tables": ("read_csv", "read_parquet"),
-    "split": (
+    "reading.tables": ("read_csv", "read_parquet"),
+    "data.split": (
         "Split",
         "cold_users",
         "fixed_per_user",
@@ -25,59 +24,42 @@ _HOMES = {
         "strong_generalization",
         "time_cut",
     ),
-    "model": ("Model", "available", "find"),
-    "store": ("load",),
+    "model": ("Model",),
+    "models": ("available", "find", "load"),
     "ranking": ("Ranking",),
-    "evaluate": ("Report", "evaluate"),
-    "compare": ("Comparison", "compare", "relative_graph_gain"),
-    "experiment": ("Experiment",),
-    "results": ("Results",),
+    "evaluation.evaluate": ("Report", "evaluate"),
+    "evaluation.significance": ("Comparison", "compare", "relative_graph_gain"),
+    "experiment.experiment": ("Experiment",),
+    "experiment.results": ("Results",),
     "errors": ("CorankError", "MissingExtra", "ModelFileError", "NotFitted"),
     "kernels.threads": ("set_threads", "threads"),
-    "models.als": ("ALS",),
-    "models.bpr": ("BPR",),
-    "models.co_factor": ("CoFactor",),
-    "models.cofirank": ("CofiRank",),
-    "models.collrank": ("CollRank",),
-    "models.ease": ("EASE",),
-    "models.gcmc": ("GCMC",),
-    "models.graph_ae": ("GraphAE",),
-    "models.grmf": ("GRMF",),
-    "models.grwmf": ("GRWMF",),
-    "models.item_knn": ("ItemKNN",),
-    "models.list_mf": ("ListMF",),
-    "models.mf": ("MF",),
-    "models.popularity": ("Popularity",),
-    "models.primal_cr": ("PrimalCR",),
-    "models.sasrec": ("SASRec",),
-    "models.sql_rank": ("SQLRank",),
-    "models.sse_pt": ("SSEPT",),
-    "models.wmf": ("WMF",),
 }
-_MODULES = ("datasets", "features", "graph", "metrics", "report", "synthetic")
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted([*_WHERE, *_MODULES])
-
-
-class _Package(types.ModuleType):
-    """Keeps `corank.evaluate` the function: Python binds a submodule of that name over it when it is first imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _WHERE and isinstance(value, types.ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+_MODULES = {
+    "datasets": "datasets",
+    "features": "graph.node2vec",
+    "graph": "graph",
+    "metrics": "evaluation.metrics",
+    "report": "report",
+    "synthetic": "datasets.synthetic",
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f".{_MODULES[name]}", __name__)
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("_"):
+        models = importlib.import_module(".models", __name__)
+        for file in pkgutil.iter_modules(models.__path__):
+            if file.name.replace("_", "") == name.lower():  # SQLRank is in sql_rank.py
+                return models.find(file.name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    models = importlib.import_module(".models", __name__)
+    return sorted([*_HOME, *_MODULES, *(models.find(name).__name__ for name in models.available())])

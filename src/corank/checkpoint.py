@@ -1,100 +1,109 @@
-"""Training that goes on where it was: after each epoch the state of a fit is written, and the next fit starts from it.
+"""Resumable training: after an epoch the state of a fit is written, and the next fit of the same model continues it.
 
-The file has the form of a model file (see `store`) and holds the learned arrays, what the training carries beside them,
-the random stream and the history. A fit that was killed and one that was not end with the same numbers.
+The file has the form of a model file (see `model_file`) and holds the arrays that `Training` names, the random stream
+and the history. A fit that was killed and resumed ends with the same numbers as one that was not.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .data import Dataset
+from .data import Array, Dataset
 from .errors import CorankError, ModelFileError
-from .store import read_file, write_file
+from .model_file import read_file, write_file
 
 if TYPE_CHECKING:
     from .model import Model
 
-CARRIED = "carried."
+VERSION = 2  # of the arrays in a checkpoint
 
 
 class Checkpoint:
-    """The file of one fit; made by `Model.fit(checkpoint=...)`."""
+    """The file of one fit; created by `Training`."""
 
     def __init__(self, path: str | Path, model: Model, data: Dataset, valid: Dataset | None = None) -> None:
         self.path = Path(path)
-        self.model = model
-        self.question = fingerprint(model, data)
+        self.name, self.params = model.name(), model.params()
+        self.fingerprint = fingerprint(model, data)
         if valid is not None and getattr(model, "patience", None) is not None:  # these rows decide when to stop
-            self.question += fingerprint(model, valid)
-        self.took = self.saved = 0.0
+            self.fingerprint += fingerprint(model, valid)
+        self.took, self.saved = 0.0, -math.inf
 
-    def restore(self, rng: np.random.Generator) -> int:
+    def restore(self, arrays: dict[str, Array], rng: np.random.Generator, history: list[dict[str, Any]]) -> int:
         """Put everything back, in place; returns the number of epochs that are done."""
         if not self.path.exists():
             return 0
         try:
-            meta, arrays = read_file(self.path)
+            meta, stored = read_file(self.path)
         except ModelFileError as why:
             raise ModelFileError(f"the checkpoint {self.path} cannot be used ({why}): give another file") from None
         state = meta["state"]
         if "question" not in state:
             raise ModelFileError(f"{self.path} is a model, not a checkpoint: give another file")
-        if state["question"] != self.question:
+        if state.get("version", 1) != VERSION:
+            raise ModelFileError(
+                f"{self.path} is a checkpoint of another version of corank: finish it with that version, or remove it "
+                "to start anew"
+            )
+        if state["question"] != self.fingerprint:
             raise CorankError(
                 f"{self.path} is the checkpoint of another fit (other data or hyper-parameters): "
                 "remove it to start anew, or give another file"
             )
-        model = self.model
-        asked = int(model.params()["epochs"])
+        asked = int(self.params["epochs"])
         if state["epoch"] > asked:
             raise CorankError(
                 f"{self.path} has {state['epoch']} epochs already, and epochs={asked} asks for fewer: "
                 "raise epochs, or give another file"
             )
-        for name, array in arrays.items():
-            old = model._carried[name.removeprefix(CARRIED)] if name.startswith(CARRIED) else getattr(model, name, None)
-            if isinstance(old, np.ndarray) and old.shape == array.shape:
-                old[...] = array  # in place: training may hold on to its arrays
-            else:
-                setattr(model, name, array)
+        shapes = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+        if shapes != {name: (array.shape, array.dtype) for name, array in stored.items()}:
+            raise ModelFileError(f"{self.path} holds other arrays than this fit: remove it to start anew")
+        for name, array in stored.items():
+            arrays[name][...] = array  # in place: training may hold on to its arrays
         rng.bit_generator.state = state["random"]
-        model.history_[:] = state["history"]
-        model._started -= state["history"][-1]["seconds"]
-        logging.getLogger("corank.checkpoint").info("%s: going on after epoch %d", self.path, state["epoch"])
+        history[:] = state["history"]
+        logging.getLogger("corank.checkpoint").info("%s: resuming after epoch %d", self.path, state["epoch"])
         return int(state["epoch"])
 
-    def save(self, epoch: int, rng: np.random.Generator) -> None:
-        """Write the state after an epoch, unless the last writing was so recent that it would slow training down."""
-        now = time.perf_counter()
-        if now - self.saved < 10 * self.took:
+    def save(
+        self,
+        epoch: int,
+        arrays: dict[str, Array],
+        rng: np.random.Generator,
+        history: list[dict[str, Any]],
+        *,
+        now: bool = False,
+    ) -> None:
+        """Write the state after an epoch, unless writing so soon after the last time would slow training down."""
+        start = time.perf_counter()
+        if not now and start - self.saved < 10 * self.took:
             return
-        model = self.model
-        learned = {k: v for k, v in model._learned().items() if isinstance(v, np.ndarray) and not k.startswith("seen_")}
-        arrays = learned | {f"{CARRIED}{k}": v for k, v in model._carried.items()}
-        state: dict[str, Any] = {
-            "question": self.question,
+        state = {
+            "version": VERSION,
+            "question": self.fingerprint,
             "epoch": epoch,
             "random": rng.bit_generator.state,
-            "history": model.history_,
+            "history": history,
         }
-        write_file(self.path, arrays, {"model": model.name(), "params": model.params(), "state": state})
+        write_file(self.path, arrays, {"model": self.name, "params": self.params, "state": state})
         self.saved = time.perf_counter()
-        self.took = self.saved - now
+        self.took = self.saved - start
 
-    def done(self) -> None:
-        """The model is saved: nothing is left to go on with."""
+    def remove(self) -> None:
+        """The model is saved: nothing is left to resume."""
         self.path.unlink(missing_ok=True)
 
 
 def fingerprint(model: Model, data: Dataset) -> str:
-    """The same only for the same fit; `epochs` may grow, so that one that was stopped can be prolonged."""
+    """Equal only for the same fit; `epochs` may grow, so that one that was stopped can be prolonged."""
     params = {k: v for k, v in model.params().items() if k != "epochs"}
     digest = hashlib.sha256(repr([model.name(), params, len(data.users), len(data.items)]).encode())
     graphs = [array for graph in (data.user_graph, data.item_graph) if graph is not None for array in graph[:3]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.evaluate import validation_ndcg
+from corank.evaluation.evaluate import validation_ndcg
 from reference import listwise_objective, top_one_loss
 
 

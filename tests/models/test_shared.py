@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import corank as cr
+from corank.graph.lazy_walk import shells
 from corank.models.als import ALS
 from corank.models.grmf import GRMF
 from corank.models.grwmf import GRWMF
 from corank.models.wmf import WMF
-from corank.shells import shells
 from graphs import rated, tribes
 
 KINDS = ["g", "g2", "dna-1", "dna-2", "dna-3"]

@@ -23,14 +23,13 @@ from .show import Steps, aims, lists, say
 Args = argparse.Namespace
 TABLE = ("user", "item", "value", "time", "separator", "duplicates")
 EDGES = ("user_edges", "item_edges")
-LOOKING = ("user_graph", "features", "rho_user")  # hyper-parameters of models that look at graphs
 
 
 def demo(args: Args) -> None:
     """The main job on the embedded default data, with the oracle as the ceiling."""
-    from ..experiment import Experiment
-    from ..model import available, find
-    from ..synthetic import realistic
+    from ..datasets.synthetic import realistic
+    from ..experiment.experiment import Experiment
+    from ..models import available, find
 
     say("making data with a known truth (the `oracle` row is the best that any method could do)")
     made = realistic(seed=args.seed)
@@ -49,7 +48,7 @@ def demo(args: Args) -> None:
 
 def compare(args: Args) -> None:
     """A leaderboard of models on the user's own data."""
-    from ..experiment import Experiment
+    from ..experiment.experiment import Experiment
 
     command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
     if args.file.endswith(".toml"):
@@ -80,12 +79,12 @@ def fit(args: Args) -> None:
     for path in [out, *([Path(args.checkpoint)] if args.checkpoint else [])]:
         writable(path.parent, path, sources=_read(args))
     data = open_table(args)
-    if any(given(args, *EDGES)) and not any(hasattr(model, name) for name in LOOKING):
+    if any(given(args, *EDGES)) and model.graph == "unused":
         but = " but who is a user" if args.user_edges is not None else ""
         say(f"{args.model} looks at no graph, so the edges change nothing{but}")
     valid = None
     if getattr(model, "patience", None) is not None:
-        from ..experiment import Experiment
+        from ..experiment.experiment import Experiment
 
         apart = Experiment(data=data).make_split().refit()
         data, valid = apart.train, apart.test
@@ -106,8 +105,8 @@ def fit(args: Args) -> None:
 
 def tune(args: Args) -> None:
     """Search hyper-parameters on validation and write the best as TOML."""
-    from ..experiment import Experiment
-    from ..tune import tune as search
+    from ..experiment.experiment import Experiment
+    from ..experiment.tune import tune as search
 
     model = _asked_model(args)
     out = Path(args.out or f"{args.model}.toml")
@@ -137,10 +136,10 @@ def tune(args: Args) -> None:
 
 def evaluate(args: Args) -> None:
     """Measure a saved model on rows it has not seen."""
-    from ..evaluate import evaluate as measure
-    from ..experiment import METRICS
-    from ..split import Split
-    from ..store import load
+    from ..data.split import Split
+    from ..evaluation.evaluate import evaluate as measure
+    from ..experiment.experiment import METRICS
+    from ..models import load
 
     how = args.protocol or "full"
     if how not in METRICS:
@@ -173,7 +172,7 @@ def evaluate(args: Args) -> None:
 def recommend(args: Args) -> None:
     """The best items for users, or for a history."""
     from ..atomic import replacing
-    from ..store import load
+    from ..models import load
 
     if sum([args.user is not None, args.history is not None, args.all]) != 1:
         raise CorankError("say for whom: --user ID, --history ID,ID,... or --all (one of them)")
@@ -199,7 +198,7 @@ def recommend(args: Args) -> None:
 
 def similar(args: Args) -> None:
     """The items nearest to an item."""
-    from ..store import load
+    from ..models import load
 
     model = load(args.model)
     ranking = model.similar_items([model.items_.parse(w) for w in args.item], k=args.k)
@@ -208,7 +207,7 @@ def similar(args: Args) -> None:
 
 def models(args: Args) -> None:
     """The models there are; with a name, its hyper-parameters."""
-    from ..model import available, find
+    from ..models import available, find
     from ..params import params_of
 
     if args.name is None:
@@ -227,7 +226,7 @@ def models(args: Args) -> None:
 
 def reproduce(args: Args) -> None:
     """Run an experiment file and write its result page."""
-    from ..experiment import Experiment
+    from ..experiment.experiment import Experiment
 
     path = Path(args.name)
     if not path.exists():
@@ -242,7 +241,7 @@ def reproduce(args: Args) -> None:
     experiment = Experiment.from_toml(path)
     page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"
     if experiment.curves:
-        from .. import curves
+        from ..experiment import curves
 
         with Steps(len(experiment.rows_asked())) as steps:
             split, found = curves.run(experiment, steps)
@@ -288,7 +287,7 @@ def _results(experiment: Any, storage: Path) -> Any:
 def open_table(args: Args, quiet: bool = False) -> Dataset:
     """The table a command names, with its graphs where there are any, saying how it was read."""
     from ..datasets import open_any
-    from ..edge_tables import edge_file
+    from ..reading.edge_tables import edge_file
 
     edges = given(args, *EDGES)
     for path in edges.values():
@@ -306,7 +305,7 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
 
 def _asked_model(args: Args) -> Any:
     """The model with its flags; a TOML file of parameters comes first, flags win."""
-    from ..experiment import make_model, read_toml
+    from ..experiment.experiment import make_model, read_toml
 
     params = read_toml(Path(args.params)) if getattr(args, "params", None) else {}
     written_for = params.pop("name", args.model)
@@ -321,7 +320,7 @@ def _evaluation(args: Args) -> dict[str, Any]:
     if args.popular:
         options["popular"] = True
     if args.metrics is not None:
-        from ..metrics import metric
+        from ..evaluation.metrics import metric
 
         options["metrics"] = tuple(_words(args.metrics, "--metrics"))
         for name in options["metrics"]:
@@ -374,7 +373,7 @@ def _seen(model: Any, users: Any, items: Any) -> int:
 def _titles(model: Any, path: str | None) -> dict[Any, str]:
     if path is None:
         return dict(zip(model.items_.ids.tolist(), model.titles_, strict=True)) if model.titles_ else {}
-    from ..tables import read_titles
+    from ..reading.tables import read_titles
 
     ids, titles = read_titles(path)
     return {model.items_.parse(str(i)): t for i, t in zip(ids, titles, strict=True)}

@@ -29,7 +29,7 @@ def list_(args: Args) -> None:
 
 def fetch(args: Args) -> None:
     """Download a public dataset, with a bar on a terminal."""
-    from ..download import fetch
+    from ..datasets.download import fetch
 
     shown = -1
 
@@ -47,8 +47,8 @@ def synth(args: Args) -> None:
     """Made-up data as a CSV file, with the truth thrown away."""
     import polars as pl
 
-    from .. import synthetic
     from ..atomic import replacing
+    from ..datasets import synthetic
 
     out = Path(args.out)
     writable(out.parent)

@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from ..edges import counted
+from ..data.edges import counted
 from ..errors import CorankError
 from .commands import given, writable
 from .show import QUIET, say

@@ -179,7 +179,7 @@ def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def _model_and_file(parser: Parser, argv: list[str]) -> None:
     """MODEL, FILE, and a flag for each field of the model that is asked for."""
-    from ..model import available, find
+    from ..models import available, find
 
     parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
     parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")

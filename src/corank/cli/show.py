@@ -16,7 +16,7 @@ QUIET = 10.0  # seconds without a word that a log should bear
 NOTICES = (
     "corank.kernels",
     "corank.checkpoint",
-    "corank.tables",
+    "corank.reading",
     "corank.datasets",
 )  # what a person should see: how a file was read, compiling
 

@@ -1,1 +1,69 @@
-"""One file = one algorithm = one public class; `corank.find("wmf")` finds it by the name of the file."""
+"""One file = one algorithm = one public class; `corank.find("wmf")` finds it by the name of its file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CorankError, ModelFileError, suggest
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+
+def available() -> list[str]:
+    """Names of all models: the files in this folder."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def find(name: str) -> type[Model]:
+    """The model class of a name, e.g. `find("wmf")`."""
+    from ..model import Model
+
+    if name not in available():
+        raise CorankError(f"there is no model {name!r}{suggest(str(name), available())}")
+    module = importlib.import_module(f".{name}", __package__)
+    return next(
+        v
+        for v in vars(module).values()
+        if isinstance(v, type) and issubclass(v, Model) and v.__module__ == module.__name__
+    )
+
+
+def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
+    """Read a model that `Model.save` wrote; anything else raises `ModelFileError`.
+
+    Parameters
+    ----------
+    path : the model file.
+    model : the class to construct, for models of your own that are not part of corank.
+    """
+    import numpy as np
+
+    from ..model_file import check_state, read_file, unpack
+    from ..params import check
+
+    path = Path(path)
+    meta, arrays = read_file(path)
+    if model is not None and model.name() != meta.get("model"):
+        raise ModelFileError(
+            f"{path} holds a model {meta.get('model')!r}, not {model.name()!r}: leave model= out, or give its class"
+        )
+    try:
+        cls = model or find(meta["model"])
+        loaded = cls(**meta["params"])
+    except (CorankError, TypeError, KeyError) as why:
+        raise ModelFileError(f"{path} needs a newer corank than this one ({why}): upgrade corank") from None
+    try:
+        check(loaded)
+        state = unpack(arrays, meta["state"])
+        check_state(state)
+        vars(loaded).update(state)
+        # What only the model itself knows, such as two tables of one width, shows when it scores once.
+        if loaded._score(np.zeros(1, np.int32)).shape != (1, len(loaded.items_)):
+            raise ValueError("it does not score its own items")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as why:
+        raise ModelFileError(f"{path} is not a whole corank model ({why}): save the model again") from None
+    return loaded

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from ..data import CSR, Array, Dataset, from_scipy
 from ..errors import CorankError
 from ..graph import KINDS, side_graph, symmetric, tidy
+from ..graph.lazy_walk import shells
 from ..memory import make_room
-from ..model import Model, logger
+from ..model import Model
 from ..params import param
-from ..shells import shells
+from ..training import logger
 from ._shared import Fill, Shared
 from ._sparse import sums
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 Side = Literal["user", "item"]
 SIDES: tuple[Side, Side] = ("user", "item")
@@ -27,7 +31,7 @@ SIDES: tuple[Side, Side] = ("user", "item")
 class GraphOptions(Model):
     """The hyper-parameters of the graph."""
 
-    uses_graph: ClassVar[bool] = True
+    graph: ClassVar[Literal["unused", "optional", "needed"]] = "needed"
 
     reg_graph: float = param(0.1, "weight of the graph; 0 = none", low=0.0, search=(0.001, 10.0), log=True)
     user_graph: str = param(
@@ -68,7 +72,7 @@ class GraphOptions(Model):
         used = {side: kind for side, kind in kinds.items() if kind != "none"}
         none = data.user_graph is None and data.item_graph is None
         if none or (used and not any(tidy(getattr(data, f"{side}_graph")).index.size for side in used)):
-            plain = next(base for base in type(self).__mro__ if not getattr(base, "uses_graph", True)).__name__
+            plain = next(base for base in type(self).__mro__ if getattr(base, "graph", "") == "unused").__name__
             what = "has no graph of users or items" if none else f"has a graph of {'s and '.join(used)}s without edges"
             logger.warning("%s: the data %s, so this is plain %s", self.name(), what, plain)
         if self._weights() and used and set(used.values()) == {"g"}:
@@ -116,21 +120,22 @@ class Smoothed(GraphOptions):
         1, "form ties: order of the smoothness, 1 = like the friends, 2 = like their surroundings", low=1, high=6
     )
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         kinds = self._kinds(data).items()
         self._operators: dict[Side, Operator] = {side: self._operator(data, side, kind) for side, kind in kinds}
         try:
-            super()._fit(data, rows, rng)
+            super()._fit(data, rows, training)
         finally:
             del self._operators
 
-    def _epochs(self, rng: np.random.Generator, **carried: Array) -> Iterator[int]:
-        """Shared vectors are not part of the model, but training goes on with them."""
+    def _state(self) -> dict[str, Array]:
+        """Shared vectors are not part of the model, but training continues from them."""
+        state: dict[str, Array] = {}
         for side, tie in self._operators.items():
             if isinstance(tie, Shared):
                 tie.start(getattr(self, f"{side}_factors_"))
-                carried[f"{side}_shared"] = tie.vectors
-        return super()._epochs(rng, **carried)
+                state[f"{side}_shared"] = tie.vectors
+        return state
 
     def _operator(self, data: Dataset, side: Side, kind: str) -> Operator:
         """What the graph does to the rows of a side."""

@@ -8,15 +8,17 @@ way, so that the factors settle on the mean over many draws instead of chasing t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Array
 from ..model import Model
-from ._best import Best
 from ._rated import Items
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 FOLDS = 20  # steps on the vector of somebody new
 NOTHING = np.zeros(0, np.float32)
@@ -131,14 +133,14 @@ class Listwise(Model):
         """The half-steps of an epoch; a step that goes part of the way to where it should needs no guard."""
         return Rule(share=epoch**-0.6, halvings=0) if drawn else Rule()
 
-    def _learn(self, lists: Lists, rng: np.random.Generator) -> None:
+    def _learn(self, lists: Lists, training: Training) -> None:
         """Factors of users and items. With patience, those of the best epoch are kept, and training stops after it."""
+        rng = training.rng
         U = self.user_factors_ = np.float32(0.1) * rng.standard_normal((lists.loss.size, self.dim), np.float32)
         V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
         self.average_ = np.zeros(self.dim, np.float32)
-        best = Best(self, U, V)
         linked = False
-        for epoch in self._epochs(rng, **lists.state(), **best.carried()):
+        for epoch in training.epochs(**lists.state()):
             # Each epoch starts from the factors and the lists alone, so that training can go on from them.
             drawn = lists.redraw(int(rng.integers(2**62))) if epoch == 1 or lists.changing else False
             if drawn or not linked:
@@ -156,9 +158,7 @@ class Listwise(Model):
             else:
                 lists.move(lists.by_item, U, V, self.reg_, rule)
                 value = {"objective": lists.objective(self.reg_, U, V)}
-            self._report(epoch, **value)
-            best.look(epoch)
-        best.put_back()
+            training.report(**value)
         some = np.diff(lists.indptr) > 0
         self.average_ = self.user_factors_[some].mean(axis=0)
         self.user_factors_[~some] = self.average_

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import diverged
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError, MissingExtra
 from ..memory import make_room
 from ..model import Model
 from ..params import param
-from ._best import Best
 from ._graph import SIDES, Side
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..nn.convolution import Graph, Rated, Weights
     from ..nn.sparse import Pattern
+    from ..training import Training
 
 WALKS = ("node2vec", "deepwalk")
 FEATURES = ("auto", "none", "g", "g2", "dna-1", "dna-2", "dna-3", "dna-4", *WALKS)
@@ -82,7 +81,9 @@ class RatingGraph(Model):
     )
 
     predicts_ratings: ClassVar[bool] = True
-    tasks: ClassVar[tuple[str, ...]] = ("graph",)  # minutes where others take seconds: only when asked for
+    tasks: ClassVar[tuple[str, ...]] = ("explicit",)
+    by_default: ClassVar[bool] = False  # minutes where others take seconds
+    graph: ClassVar[Literal["unused", "optional", "needed"]] = "optional"
     ids_as_features: ClassVar[bool] = True  # of a side without a graph, if the other has one
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
@@ -119,7 +120,8 @@ class RatingGraph(Model):
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         self._need_torch()
         from ..nn.attention import Layout
         from ..nn.convolution import Graph
@@ -153,9 +155,9 @@ class RatingGraph(Model):
         )
         if self.average > 0:
             self.weights_, carried["live"] = weights.copy(), weights
-        best = Best(self, self.weights_, by="rmse", sign=-1)
         batches = min(int(self.batches), user.size)
-        for epoch in self._epochs(rng, **carried, **best.carried()):
+        training.watch("rmse", higher_is_better=False)
+        for epoch in training.epochs(**carried):
             total = 0.0
             deal = rng.permutation(user.size) % batches
             with trainer.workers():
@@ -167,10 +169,9 @@ class RatingGraph(Model):
                     if self.average > 0:  # weak at first: the start is to be forgotten
                         keep = min(float(self.average), step / (step + 9))
                         self.weights_ += np.float32(1 - keep) * (weights - self.weights_)
-            self._tell(epoch, total / user.size, net, graph)
-            best.look(epoch)
-        best.put_back()
+            self._tell(training, total / user.size, net, graph)
         self._encode(net, graph)
+        training.check_scores(np.arange(min(16, len(data.users))))
 
     def _start(self, net: Rated, weights: NDArray[np.float32], count: Array) -> None:
         """Levels start at how often they occur; count: ratings of each."""
@@ -207,15 +208,15 @@ class RatingGraph(Model):
 
         return work
 
-    def _tell(self, epoch: int, loss: float, net: Rated, graph: Graph) -> None:
+    def _tell(self, training: Training, loss: float, net: Rated, graph: Graph) -> None:
         """Report an epoch; vectors are made, and validated, where somebody looks."""
         values = {"loss": loss}
-        if self._valid is not None or self._on_epoch is not None:
+        if training.observed:
             self._encode(net, graph)
-        if self._valid is not None and len(self._valid):
-            off = self._predict(self._valid.user, self._valid.item) - self._valid.value
+        if training.valid is not None:
+            off = self._predict(training.valid.user, training.valid.item) - training.valid.value
             values["rmse"] = float(np.sqrt(np.square(off).mean()))
-        self._report(epoch, **values)
+        training.report(**values)
 
     def _encode(self, net: Rated, graph: Graph) -> None:
         """The vectors of all users and items, from all ratings."""
@@ -226,14 +227,6 @@ class RatingGraph(Model):
         with one_thread(), torch.no_grad():
             user, item = net.encode(self._views(net, self.weights_), graph)
             self.user_factors_, self.item_factors_ = user.numpy(), item.numpy()
-
-    def _check_numbers(self) -> None:
-        """Vectors that are finite, and so long that their products are not, are no model either."""
-        super()._check_numbers()
-        with np.errstate(all="ignore"):
-            fine = np.isfinite(self._score(np.arange(min(16, len(self.users_)), dtype=np.int32))).all()
-        if not fine:
-            raise CorankError(diverged(self, "after training the scores are NaN or infinity"))
 
     def _features(self, data: Dataset) -> dict[Side, Any]:
         """Features of the sides with a graph; of GC-MC's other side, if one has a graph, the ids."""
@@ -275,7 +268,7 @@ class RatingGraph(Model):
             depth, seed = int(kind[4:]), int(self.seed)
             return encode(symmetric(graph), depth=depth, capacity=self.capacity, error=self.error, seed=seed).bits()
         if kind in WALKS:
-            from .. import features
+            from ..graph import node2vec as features
 
             vectors = getattr(features, kind)(symmetric(graph), seed=int(self.seed))
             n, width = vectors.shape

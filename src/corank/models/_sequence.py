@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import diverged
+from ..answering import read_histories, require_fitted, user_codes
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError, MissingExtra
-from ..model import Model, logger
-from ._best import Best
+from ..model import Model
+from ..training import logger
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from ..nn.attention import Network, Weights
     from ..nn.batches import Packed
+    from ..training import Training
 
 PARTS = 2  # of a batch, worked on side by side; fixed, so that results do not depend on the number of threads
 WORTH = 1_000_000  # scores a batch must ask for to be worth dealing out
@@ -77,7 +78,7 @@ class Sequential(Model):
     dim_user: int = 0  # no users in the network, unless a subclass has them
     sse_user: float = 0.0
     order_matters: ClassVar[bool] = True
-    tasks: ClassVar[tuple[str, ...]] = ("sequential",)  # minutes where others take seconds: only when asked for
+    tasks: ClassVar[tuple[str, ...]] = ("sequential",)
 
     # ---- learning ------------------------------------------------------------------------------------------------
 
@@ -102,7 +103,8 @@ class Sequential(Model):
             dim_user=int(self.dim_user),
         )
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         width = int(self.dim) + int(self.dim_user)
         if width % self.heads:
             fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
@@ -127,7 +129,6 @@ class Sequential(Model):
         layout = Layout(net.shapes())
         weights = self.weights_ = layout.start_weights(rng, SPREAD if self.norm == "pre" else None)
         first, second = layout.empty(), layout.empty()
-        best = Best(self, weights)
         trainer = Trainer(
             layout,
             weights,
@@ -142,7 +143,7 @@ class Sequential(Model):
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
         batches = -(-users.size // int(self.batch_size))
-        for epoch in self._epochs(rng, first=first, second=second, **best.carried()):
+        for epoch in training.epochs(first=first, second=second):
             # Short steps at the end let the weights settle; the last epoch still moves.
             rest = (1 + int(self.epochs) - epoch) / max(1.0, float(self.cooldown) * int(self.epochs))
             trainer.set_lr(float(self.lr) * min(1.0, rest))
@@ -157,17 +158,8 @@ class Sequential(Model):
                     work = [self._part(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * batches + number + 1, work, pool)
                     total += loss * int(length[at].sum())
-            self._report(epoch, loss=total / tokens)
-            best.look(epoch)
-        best.put_back()
-
-    def _check_numbers(self) -> None:
-        """Weights that are finite, and so large that a layer norm or a product is not, are no model either."""
-        super()._check_numbers()
-        with np.errstate(all="ignore"):
-            fine = np.isfinite(self._score(np.flatnonzero(self.user_length_)[:16].astype(np.int32))).all()
-        if not fine:
-            raise CorankError(diverged(self, "after training the scores are NaN or infinity"))
+            training.report(loss=total / tokens)
+        training.check_scores(np.flatnonzero(self.user_length_)[:16])
 
     def _remember(self, sequences: CSR) -> None:
         """Keep the newest items of each user, which is what scores are made of."""
@@ -353,11 +345,11 @@ class Sequential(Model):
 
         from ..nn.batches import pack
 
-        self._fitted()
+        require_fitted(self)
         if (user is None) == (history is None):
             raise CorankError("attention takes one user or one history: give a user id, or history=[...]")
-        codes = None if user is None else self._user_codes([user])
-        rows = self._read_histories([list(history or ())])[1] if codes is None else self._recent(codes)
+        codes = None if user is None else user_codes(self, [user])
+        rows = read_histories(self, [list(history or ())])[1] if codes is None else self._recent(codes)
         item = rows.index[-int(self.max_len) :].astype(np.int64)
         if item.size == 0:
             shape = (int(self.blocks), int(self.heads), 0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class SharedRows(Model):
         1.0, "SSE: how much likelier than others a neighbour in the item graph stands in; 1 = no graph", low=0.0
     )
     dropout: float = param(0.0, "probability that a step leaves a coordinate as it is", low=0.0, high=0.99)
+
+    graph: ClassVar[Literal["unused", "optional", "needed"]] = "optional"
 
     def _laws(self, data: Dataset) -> tuple[Law, Law]:
         """How users and items are replaced; those without training rows take no part."""

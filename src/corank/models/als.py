@@ -9,7 +9,7 @@ dim^2 multiply-adds. Predictions are not clipped to the range of the ratings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
@@ -35,8 +38,10 @@ class ALS(Model):
     biases: bool = param(True, "learn the mean and the biases; without them a rating is the inner product alone")
 
     predicts_ratings: ClassVar[bool] = True
+    tasks: ClassVar[tuple[str, ...]] = ("explicit",)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         from ..kernels import csr
 
         # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
@@ -52,10 +57,14 @@ class ALS(Model):
         self.item_bias_ = np.zeros(items.rows, np.float32)
         user_side = (self.user_factors_, self.user_bias_)
         item_side = (self.item_factors_, self.item_bias_)
-        for epoch in self._epochs(rng):
+        for _ in training.epochs(**self._state()):
             self._half_step(items, user_side, item_side)
             self._half_step(users, item_side, user_side)
-            self._report(epoch, objective=self._objective(users, items))
+            training.report(objective=self._objective(users, items))
+
+    def _state(self) -> dict[str, Array]:
+        """Arrays beside the learned ones that training changes (see `Training.epochs`)."""
+        return {}
 
     def _centre(self, data: Dataset) -> None:
         self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0

@@ -14,6 +14,7 @@ random (stochastic shared embeddings, Wu et al. 2019); the item not taken stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from ..data import CSR, Dataset
 from ..params import param
 from ._sse import SharedRows
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 SAMPLE = 65_536  # triples by which the objective is judged: the same ones in each epoch
 PASSES = 30  # over the history of somebody new
@@ -38,7 +42,8 @@ class BPR(SharedRows):
     negatives: int = param(1, "items not taken that each taken one is compared with in a pass", low=1, search=(1, 4))
     biases: bool = param(True, "learn how popular each item is beside its vector")
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         from ..kernels import bpr as kernels
         from ..kernels import sample, sgd, sse
         from ..kernels.threads import run
@@ -52,7 +57,7 @@ class BPR(SharedRows):
         self.item_factors_ = self._start(rng, rows.columns)
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         learned = (self.user_factors_, self.item_factors_, self.item_bias_)
-        for epoch in self._epochs(rng):
+        for epoch in training.epochs():
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
             parts = sgd.draw(rng, rows.rows, rows.columns, side)
             steps = sse.split(rng, entries, each, *laws)
@@ -61,7 +66,7 @@ class BPR(SharedRows):
                 run(kernels.negatives, others[0].size, int(rng.integers(2**62)), parts, *rows[:2], *others)
             rates = (lr, lr if self.biases else np.float32(0), np.float32(self.reg), keep)
             sgd.sweep(kernels.step, sgd.fill(parts, steps), int(rng.integers(2**62)), *rates, *learned)
-            self._report(epoch, objective=self._objective(rows))
+            training.report(objective=self._objective(rows))
 
     def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))

@@ -9,9 +9,8 @@ One epoch costs about (ratings + ties) * dim^2 multiply-adds. Without a graph it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,9 @@ from ..params import param
 from ._graph import GraphOptions, Side
 from ._sparse import transposed
 from .als import ALS
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 class Ties(NamedTuple):
@@ -37,19 +39,19 @@ class CoFactor(GraphOptions, ALS):
 
     zeros: float = param(1.0, "pairs without a tie for each one with, drawn at random", low=0.0, high=100.0)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         self._ties: dict[Side, Ties] = {
             side: self._tied(self._side_graph(data, side, kind), len(getattr(data, f"{side}s")))
             for side, kind in self._kinds(data).items()
         }
         try:
-            super()._fit(data, rows, rng)
+            super()._fit(data, rows, training)
         finally:
             del self._ties
 
-    def _epochs(self, rng: np.random.Generator, **carried: Array) -> Iterator[int]:
-        """W is not part of the model, but training goes on with it."""
-        return super()._epochs(rng, **carried, **{f"{side}_ties": ties.W for side, ties in self._ties.items()})
+    def _state(self) -> dict[str, Array]:
+        """W is not part of the model, but training continues from it."""
+        return {f"{side}_ties": ties.W for side, ties in self._ties.items()}
 
     def _tied(self, graph: CSR, size: int) -> Ties:
         """The ties of the nodes of a side to each other, or to bits where the graph has some, and drawn zeros."""

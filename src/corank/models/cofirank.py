@@ -24,6 +24,7 @@ from ._rated import Items, by_item, levels_of
 
 if TYPE_CHECKING:
     from ..kernels.cofirank import Lists
+    from ..training import Training
 
 HALVINGS = 6  # of the way to item factors that are no better than the present ones
 PRECISE = 1e-4  # relative duality gap at which a folded-in user stands
@@ -52,8 +53,10 @@ class CofiRank(Model):
     list_length: int = param(200, "longer lists are cut to that many random ratings", low=2)
 
     needs_ratings: ClassVar[bool] = True
+    tasks: ClassVar[tuple[str, ...]] = ("explicit",)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         some = levels_of(rows)[1] > 1
         if not some.any():
             raise CorankError(
@@ -71,16 +74,16 @@ class CofiRank(Model):
         self.user_factors_[:, 0] = 1
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         if self.loss == "regression":
-            self._fit_ratings(rows, data.csr("item"), rng)
+            self._fit_ratings(rows, data.csr("item"), training)
             return
         rows = self._cut(rows)
-        self._fit_lists(rows, self._lists(rows), rng)
+        self._fit_lists(rows, self._lists(rows), training)
         alike = np.flatnonzero(~some)
         self.user_factors_[alike] = self._fold(rows.take(alike))
 
     # ---- NDCG ----------------------------------------------------------------------------------------------------
 
-    def _fit_lists(self, rows: CSR, lists: Lists, rng: np.random.Generator) -> None:
+    def _fit_lists(self, rows: CSR, lists: Lists, training: Training) -> None:
         from ..kernels.primal_cr import products
         from ..kernels.threads import run
 
@@ -92,13 +95,13 @@ class CofiRank(Model):
         # One plane a list for each side, at first that of the ideal order.
         mixed, height = np.stack([lists.anchor] * 2), np.zeros((2, rows.rows))
         planes = list(zip(mixed, height, strict=True))
-        for epoch in self._epochs(rng, score=score, loss=loss, anchor=lists.anchor, mixed=mixed, height=height):
-            self._item_step(rows, lists, items, planes[0], score, loss, rng)
+        for _ in training.epochs(score=score, loss=loss, anchor=lists.anchor, mixed=mixed, height=height):
+            self._item_step(rows, lists, items, planes[0], score, loss, training.rng)
             ceiling = loss + 0.5 * self.reg_ * np.einsum("if,if->i", U, U, dtype=np.float64)
             self._user_steps(lists, self.passes, 1e-6, ceiling, planes[1], U, score)
             self._losses(lists, score, loss)
             objective = float(loss.sum()) + self._penalty(U) + self._penalty(self.item_factors_)
-            self._report(epoch, objective=objective)
+            training.report(objective=objective)
         self.average_ = U[lists.some].mean(axis=0)
         self.best_ = self._liked_score(rows, score)
 
@@ -194,18 +197,18 @@ class CofiRank(Model):
 
     # ---- regression ----------------------------------------------------------------------------------------------
 
-    def _fit_ratings(self, users: CSR, items: CSR, rng: np.random.Generator) -> None:
+    def _fit_ratings(self, users: CSR, items: CSR, training: Training) -> None:
         from ..kernels.als import losses
         from ..kernels.threads import run
 
         squares = np.empty(users.rows)
-        for epoch in self._epochs(rng):
+        for _ in training.epochs():
             item_bias = self._half_step(items, self.user_factors_, self.item_factors_)
             user_bias = self._half_step(users, self.item_factors_, self.user_factors_)
             sides = (self.item_factors_, 0 * item_bias, self.user_factors_, 0 * user_bias)
             run(losses, users.rows, *users[:3], 0.0, *sides, squares, cost=users.indptr)
             penalty = self._penalty(self.user_factors_) + self._penalty(self.item_factors_)
-            self._report(epoch, objective=0.5 * float(squares.sum()) + penalty)
+            training.report(objective=0.5 * float(squares.sum()) + penalty)
         self.average_ = self.user_factors_.mean(axis=0)
 
     def _half_step(self, rows: CSR, fixed: Array, out: Array) -> Array:

@@ -12,7 +12,7 @@ threads; the items are one chain of updates and use one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from ..errors import CorankError
 from ..model import Model
 from ..params import param
 from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usual_reg
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 BYTES = 16  # a pair: two positions and two duals
 SWEEPS = 8  # at most in a half-step of an epoch, before a half-step that does not lower the objective is given up
@@ -51,9 +54,11 @@ class CollRank(Model):
     max_pairs: int = param(500_000_000, "refuse data with more pairs (16 bytes each)", low=1)
 
     needs_ratings: ClassVar[bool] = True
+    tasks: ClassVar[tuple[str, ...]] = ("explicit",)
     takes_comparisons: ClassVar[bool] = True
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         from ..kernels.primal_cr import products
         from ..kernels.threads import run
 
@@ -73,12 +78,12 @@ class CollRank(Model):
         run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, score, cost=rows.indptr)
         self._losses(rows, pairs, score, loss)
         user_duals, item_duals = np.zeros((2, pairs.high.size), np.float32)
-        for epoch in self._epochs(rng, user_duals=user_duals, item_duals=item_duals, score=score, loss=loss):
+        for _ in training.epochs(user_duals=user_duals, item_duals=item_duals, score=score, loss=loss):
             self._item_step(rows, pairs, items, item_duals, score, loss, rng)
             ceiling = loss + 0.5 * self.reg_ * np.einsum("if,if->i", *[self.user_factors_.astype(np.float64)] * 2)
             begin = _begins(counts, rng)
             self._user_steps(rows, pairs, begin, SWEEPS, np.inf, ceiling, user_duals, self.user_factors_, score, loss)
-            self._report(epoch, objective=self._objective(loss))
+            training.report(objective=self._objective(loss))
         self.average_ = self.user_factors_[some].mean(axis=0)
         alike = np.flatnonzero(~some)
         for part in np.array_split(alike, 1 + alike.size // 1000):  # their pairs need not be there all at once

@@ -9,6 +9,7 @@ items on 24 GB; beyond that use item_knn or wmf. Only presence counts: values ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from ..memory import make_room
 from ..model import Model
 from ..params import param
 
+if TYPE_CHECKING:
+    from ..training import Training
+
 DOUBLE_UP_TO = 8_000  # items: beyond, single precision halves the memory and the time
 
 
@@ -28,7 +32,7 @@ class EASE(Model):
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         from ..kernels import ease as kernels
         from ..kernels.threads import run
 

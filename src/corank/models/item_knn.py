@@ -9,7 +9,7 @@ sum over users of their squared number of items; memory is items x neighbors.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 SIMILARITIES = ("cosine", "jaccard", "conditional")
 WEIGHTINGS = ("none", "value", "tfidf", "bm25")
@@ -46,7 +49,7 @@ class ItemKNN(Model):
         log=True,
     )
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         from ..kernels.knn import neighbors
         from ..kernels.threads import run
 

@@ -9,7 +9,7 @@ objective never rises. One epoch costs about 10 * ratings * dim multiply-adds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ..errors import CorankError
 from ..params import param
 from ._listwise import Lists, Listwise
 from ._rated import BACKGROUND, against, levels_of
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 REG = 0.2  # of `Lists.spread`, divided by the length of a list
 
@@ -44,7 +47,7 @@ class ListMF(Listwise):
     needs_ratings: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         width = levels_of(rows)[1]
         if not (width > 1).any():
             raise CorankError(
@@ -58,7 +61,7 @@ class ListMF(Listwise):
         length = rows.index.size / np.count_nonzero(width)
         by_length = REG * lists.spread(np.unique(rows.index).size) / length
         self.reg_ = float(self.reg_scale * by_length if self.reg is None else self.reg)
-        self._learn(lists, rng)
+        self._learn(lists, training)
         alike = np.flatnonzero(width == 1)
         self.user_factors_[alike] = self._folded(rows.take(alike))
 

@@ -13,6 +13,7 @@ here vectors start small, and those of items without ratings stay 0, so that not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from ..data import CSR, Array, Dataset
 from ..params import param
 from ._sse import SharedRows
 from .als import ALS
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
@@ -31,7 +35,8 @@ class MF(SharedRows, ALS):
     decay: float = param(0.95, "lr is multiplied by this after each epoch", low=0.01, high=1.0, search=(0.85, 1.0))
     epochs: int = param(40, "passes over the ratings", low=1, search=(10, 80))
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         from ..kernels import csr, mf, sample, sgd, sse
 
         # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
@@ -52,12 +57,12 @@ class MF(SharedRows, ALS):
         self.item_bias_ = np.zeros(items.rows, np.float32)
         penalties = [*self._each(users), *self._each(items)]
         learned = (self.user_factors_, self.user_bias_, self.item_factors_, self.item_bias_)
-        for epoch in self._epochs(rng):
+        for epoch in training.epochs():
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
             rates = (lr, lr if self.biases else np.float32(0), keep, np.float32(self.mean_))
             blocks = sgd.deal(rng, sse.replace(rng, entries, *laws), users.rows, items.rows)
             sgd.sweep(mf.step, blocks, int(rng.integers(2**62)), *rates, *penalties, *learned)
-            self._report(epoch, objective=self._objective(users, items))
+            training.report(objective=self._objective(users, items))
 
     def _each(self, rows: CSR) -> tuple[Array, Array]:
         """The share of a row's penalties, on its vector and on its bias, that each of its ratings carries."""

@@ -7,7 +7,7 @@ Use it as the floor that any personal method must beat; with `days` it is also a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from ..errors import CorankError
 from ..model import Model
 from ..params import param
 
+if TYPE_CHECKING:
+    from ..training import Training
+
 
 @dataclass(kw_only=True, eq=False)
 class Popularity(Model):
@@ -24,9 +27,9 @@ class Popularity(Model):
 
     days: float | None = param(None, "count only the last days before the newest row (all time when absent)", low=0.0)
 
-    tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit")
+    tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit", "sequential")
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         item = data.item
         if self.days is not None:
             if data.time is None:

@@ -23,6 +23,7 @@ from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usua
 
 if TYPE_CHECKING:
     from ..kernels.primal_cr import Lists
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
@@ -46,9 +47,11 @@ class PrimalCR(Model):
     tolerance: float = param(0.01, "share of the residual at which conjugate gradient stops", low=0.0, high=1.0)
 
     needs_ratings: ClassVar[bool] = True
+    tasks: ClassVar[tuple[str, ...]] = ("explicit",)
     takes_comparisons: ClassVar[bool] = True
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         from ..kernels.primal_cr import products
         from ..kernels.threads import run
 
@@ -61,7 +64,7 @@ class PrimalCR(Model):
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
-        for epoch in self._epochs(rng, order=lists.order):
+        for _ in training.epochs(order=lists.order):
             # Within an epoch the scores follow the steps. Each epoch starts from the factors alone: rounding does
             # not pile up, and training can go on from them.
             run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
@@ -69,7 +72,7 @@ class PrimalCR(Model):
             self._prepare(lists, kind, lists.score)
             self._item_step(lists, kind, items)
             self._user_steps(lists, kind, 1, self.user_factors_)
-            self._report(epoch, objective=self._objective(lists))
+            training.report(objective=self._objective(lists))
         self.average_ = self.user_factors_[some].mean(axis=0)
         counts = np.diff(items.indptr)
         self.background_ = np.argsort(-counts, kind="stable")[:BACKGROUND].astype(np.int32)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from ..memory import make_room
 from ..params import param
 from ._listwise import Lists, Listwise, Rule
 from ._rated import levels_of
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 REG = {"implicit": 0.068, "explicit": 0.17, "mixed": 0.093}  # of `Lists.spread`
 RHO = {"implicit": 3.0, "explicit": 0.0, "mixed": 0.2}
@@ -93,13 +96,13 @@ class SQLRank(Listwise):
         None, "epochs without better NDCG@10 on `valid` before training stops; the best is kept", low=1
     )
 
-    tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit")
+    tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit", "sequential")
     task_params: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "implicit": {"feedback": "implicit"},
         "explicit": {"feedback": "explicit"},
     }
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         _, width = levels_of(rows)
         ranked = bool((width > 1).any())
         if self.feedback in ("explicit", "mixed") and not ranked:
@@ -119,7 +122,7 @@ class SQLRank(Listwise):
         items = np.unique(rows.index).size if self.feedback_ == "explicit" else rows.columns
         usual = self.reg_scale * REG[self.feedback_] * queues.spread(items)
         self.reg_ = float(usual if self.reg is None else self.reg)
-        self._learn(queues, rng)
+        self._learn(queues, training)
         if self.feedback_ == "explicit":
             alike = np.flatnonzero(width == 1)
             self.user_factors_[alike] = self._folded(rows.take(alike))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ..nn.attention import Weights
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
@@ -55,7 +56,7 @@ class SSEPT(SASRec):
         "", "name of a label of the users: all of one value have one vector, or everyone has; empty = a vector each"
     )
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         self.user_row_ = np.arange(len(data.users), dtype=np.int64)
         if self.share == "everyone":
             self.user_row_[:] = 0
@@ -66,7 +67,7 @@ class SSEPT(SASRec):
                 raise CorankError(f"SSEPT(share={self.share!r}): the users of this data have no such label; {known}")
             # As text, because some may be missing: who has no label is in the group of those.
             self.user_row_ = np.unique([str(label) for label in labels], return_inverse=True)[1].astype(np.int64)
-        super()._fit(data, rows, rng)
+        super()._fit(data, rows, training)
 
     def _user_vectors(self) -> int:
         return int(self.user_row_.max()) + 1

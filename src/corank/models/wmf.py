@@ -10,7 +10,7 @@ epoch costs about 16 * non-zeros * dim (cg).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
@@ -37,7 +40,8 @@ class WMF(Model):
     steps: int = param(3, "conjugate-gradient steps a row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
 
-    def _fit(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> None:
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        rng = training.rng
         if self.alpha > 0 and data.value.min() < 0:
             raise CorankError(
                 f"WMF(alpha={self.alpha:g}) turns values into weights and the data has the value {data.value.min():g}: "
@@ -47,11 +51,15 @@ class WMF(Model):
         self.user_factors_ = self._start(rng, rows.rows)
         self.item_factors_ = self._start(rng, rows.columns)
         user_reg, item_reg = self._reg(users), self._reg(items)
-        for epoch in self._epochs(rng):
+        for _ in training.epochs(**self._state()):
             self._solve(users, user_reg, self.item_factors_, self.user_factors_)
             objective = self._solve(items, item_reg, self.user_factors_, self.item_factors_)
             objective += _penalty(user_reg, self.user_factors_)
-            self._report(epoch, objective=objective)
+            training.report(objective=objective)
+
+    def _state(self) -> dict[str, Array]:
+        """Arrays beside the learned ones that training changes (see `Training.epochs`)."""
+        return {}
 
     def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         # Rows of norm 1: on MovieLens-1M three conjugate-gradient steps then end 1 to 4 % lower than from a start near

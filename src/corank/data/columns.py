@@ -1,0 +1,181 @@
+"""Columns of any type as what `data.from_arrays` takes: ids, finite values, whole times; all else is a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CorankError, shorten
+from ..reading.csv_format import INTERACTIONS, Wording
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Where = Callable[[int], str]  # position of a row -> how to call it in a sentence
+_EXACT = 2.0**53  # from here on a float skips integers
+
+
+def id_array(column: Any, what: str) -> NDArray[Any]:
+    """The ids of a list or an array as int64, or as an object array of str."""
+    values = np.asarray(column)
+    if values.ndim != 1:
+        raise CorankError(f"{what}s must be one column, got an array of shape {values.shape}")
+    if values.dtype.kind in "iu":
+        if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
+            raise CorankError(f"{what} id {values.max()} does not fit in a signed 64-bit integer: give ids as strings")
+        return values.astype(np.int64, copy=False)
+    if values.dtype.kind in "bf":
+        fit = np.isfinite(values) & (np.floor(values) == values) & (np.abs(values) < _EXACT)
+        if not fit.all():
+            bad = values[np.argmin(fit)]
+            raise CorankError(f"{what} ids must be integers or strings, got {bad}: missing, fractional or too large")
+        return values.astype(np.int64)
+    # numpy turns a list that mixes 1 and "a" into strings, so the list itself is looked at.
+    listed = list(column) if isinstance(column, list | tuple) else values.tolist()
+    kinds = {type(v.item() if isinstance(v, np.generic) else v) for v in listed}
+    if kinds <= {str}:
+        return np.array(listed, dtype=object)
+    if kinds <= {int, bool}:
+        try:
+            return np.array(listed, np.int64)
+        except OverflowError:
+            raise CorankError(f"{what} ids do not fit in signed 64-bit integers: give them as strings") from None
+    names = ", ".join(sorted(k.__name__ for k in kinds))
+    raise CorankError(f"{what} ids are of type {names}: make them all integers or all strings")
+
+
+def numbers(column: Any, what: str) -> NDArray[Any]:
+    """Values as float32 (finite or not: `Dataset` looks), times as int64; datetimes as unix seconds."""
+    array = np.asarray(column)
+    time = what == "time"
+    if array.dtype.kind in "cm" or (array.dtype.kind == "M" and not time):
+        raise CorankError(f"the {what} column holds {array.dtype}, and {what}s must be plain numbers: convert it first")
+    try:
+        if time and array.dtype.kind == "M":
+            missing = np.isnat(array)
+            array = array.astype("datetime64[s]").astype(np.int64)
+        elif time and array.dtype.kind not in "iub":
+            array = array.astype(np.float64)
+            missing = ~(np.abs(array) < 2.0**63)
+        elif time:
+            missing = array > np.iinfo(np.int64).max
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and is refused as such
+            result = array.astype(np.int64 if time else np.float32, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise CorankError(f"the {what} column holds something that is not a number: {what}s must be numbers") from None
+    if time and missing.any():
+        row = int(np.argmax(missing))
+        raise CorankError(f"row {row:,} has the time {array[row]}, and times must be finite 64-bit numbers: repair it")
+    return result
+
+
+def convert(
+    series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where, wording: Wording = INTERACTIONS
+) -> dict[str, Any]:
+    """Columns of any type as what `from_arrays` takes; `names`, `where` and `wording` are for the sentences."""
+    for role, s in series.items():
+        if s.null_count():
+            first = where(int(s.is_null().arg_max() or 0))
+            raise CorankError(
+                f"{names[role]} ({wording.role(role)}) has {s.null_count():,} missing entries, the first in {first}: "
+                "drop or fill those rows first"
+            )
+    change = {"user": _ids, "item": _ids, "value": _values, "time": _times}
+    return {role: change[role](s, names[role], where, wording) for role, s in series.items()}
+
+
+def _ids(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
+    import polars as pl
+
+    if s.dtype == pl.String:
+        return s
+    if s.dtype.is_integer() or s.dtype.is_float() or s.dtype == pl.Boolean:
+        return s.to_numpy()
+    raise CorankError(f"{name} holds {s.dtype}, and ids must be integers or strings: convert it first")
+
+
+def _values(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
+    import polars as pl
+
+    if s.dtype == pl.String:
+        read = s.str.strip_chars().cast(pl.Float32, strict=False)
+        s = _parsed(s, read, name, where, "a number", "value", wording)
+    if not (s.dtype.is_numeric() or s.dtype == pl.Boolean):
+        raise CorankError(f"{name} holds {s.dtype}, and {wording.role('value')}s must be numbers: convert it first")
+    numbers = s.cast(pl.Float32)
+    _finite(numbers, name, where)
+    return numbers.to_numpy()
+
+
+def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
+    import polars as pl
+
+    if s.dtype == pl.String:
+        plain = s.str.strip_chars()
+        numbers = plain.cast(pl.Float64, strict=False)
+        if numbers.null_count() == 0:
+            whole = plain.cast(pl.Int64, strict=False)
+            s = numbers if whole.null_count() else whole
+        else:
+            # What most rows are is what the column means: the rest are the rows to complain about.
+            dates = _iso_seconds(plain)
+            read = dates if dates.null_count() <= numbers.null_count() else numbers
+            s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time", wording)
+    if s.dtype == pl.Date or s.dtype == pl.Datetime:
+        s = s.dt.epoch("s")
+    if s.dtype.is_float() or s.dtype.is_decimal():
+        _finite(s, name, where)
+    elif not s.dtype.is_integer():
+        raise CorankError(f"{name} holds {s.dtype}, and times must be numbers or dates: convert it first")
+    whole = s.cast(pl.Int64, strict=False)
+    if whole.null_count():
+        row = int(whole.is_null().arg_max() or 0)
+        raise CorankError(f"{where(row)} of {name} is {s[row]}, and a time must fit in 64 bits: use a coarser unit")
+    return whole.to_numpy()
+
+
+def _iso_seconds(text: pl.Series) -> pl.Series:
+    """Unix seconds of dates and times in ISO form, null where that fails; with and without fractions may mix."""
+    import polars as pl
+
+    part = text.str.extract_groups(
+        r"^(\d{4})[-/](\d{1,2})[-/](\d{1,2})"
+        r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?)?\s*(?:Z|UTC|([+-])(\d{2}):?(\d{2})?)?$"
+    ).struct.unnest()
+    number = part.select(pl.all().exclude("7").cast(pl.Int64, strict=False))
+    day = pl.format("{}-{}-{}", *(pl.col(i).cast(pl.String).str.zfill(2) for i in "123"))
+    seconds = number.select(
+        day=day.str.to_date("%Y-%m-%d", strict=False).dt.epoch("s"),
+        clock=pl.col("4").fill_null(0) * 3600 + pl.col("5").fill_null(0) * 60 + pl.col("6").fill_null(0),
+        zone=pl.col("8").fill_null(0) * 3600 + pl.col("9").fill_null(0) * 60,
+    )
+    east = (part["7"] == "+").fill_null(False).cast(pl.Int64) * 2 - 1  # 10:00+02:00 is 08:00 in UTC
+    return seconds["day"] + seconds["clock"] - east * seconds["zone"]
+
+
+def _parsed(
+    text: pl.Series, parsed: pl.Series, name: str, where: Where, what: str, role: str, wording: Wording
+) -> pl.Series:
+    """`parsed`, if everything in `text` could be."""
+    if count := parsed.null_count():
+        role = wording.role(role)
+        row = int(parsed.is_null().arg_max() or 0)
+        raise CorankError(
+            f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what} "
+            f"({count:,} such row{'s' * (count > 1)}): repair it, name another column with {role}=..., "
+            f"or leave it out with {role}=''{wording.to}"
+        )
+    return parsed
+
+
+def _finite(numbers: pl.Series, name: str, where: Where) -> None:
+    bad = ~numbers.cast(float).is_finite() if numbers.dtype.is_decimal() else ~numbers.is_finite()
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise CorankError(
+            f"{where(row)} of {name} is {numbers[row]}, and it must be a finite number: "
+            f"drop or fill such rows ({int(bad.sum()):,} of {len(numbers):,}) first"
+        )

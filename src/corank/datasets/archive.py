@@ -1,0 +1,201 @@
+"""Where the files of one dataset are: a folder or a zip archive, each file plain or gzipped; nothing is unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CorankError, shorten
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FLOATS = ("value", "latitude", "longitude")  # the columns that are not whole numbers
+BLOCK_BYTES = 32_000_000  # of text at a time, for files that are larger than memory should be asked to hold
+
+
+class Files:
+    """The files of a folder, or the members of a zip archive under whatever top folder they were packed in."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._members: list[str] | None = None
+        if place.is_file():
+            with self._readable(place.name), zipfile.ZipFile(place) as archive:
+                self._members = [m for m in archive.namelist() if not m.startswith("__MACOSX")]
+
+    def find(self, pattern: str) -> list[str]:
+        """The sorted names that match a name or glob; of 'a or b' the first one that matches anything."""
+        for wanted in pattern.split(" or "):
+            for ending in ("", ".gz"):
+                names = self._matching(wanted + ending)
+                if names:
+                    return names
+        return []
+
+    def holds(self, patterns: tuple[str, ...]) -> bool:
+        return all(self.find(pattern) for pattern in patterns)
+
+    def require(self, pattern: str) -> str:
+        names = self.find(pattern)
+        if not names:
+            raise CorankError(f"{self.place} has no {pattern}: put the file there, as the publisher names it")
+        return names[0]
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """A stream of the file's content, decompressed."""
+        with self._readable(name):
+            if self._members is not None:
+                with zipfile.ZipFile(self.place) as archive, archive.open(name) as member:
+                    if name.endswith(".gz"):
+                        with gzip.open(member) as text:
+                            yield text  # type: ignore[misc]
+                    else:
+                        yield member
+            elif name.endswith(".gz"):
+                with gzip.open(self.place / name) as text:
+                    yield text  # type: ignore[misc]
+            else:
+                with open(self.place / name, "rb") as text:
+                    yield text
+
+    def read(self, pattern: str) -> bytes:
+        with self.open(self.require(pattern)) as stream:
+            return stream.read()
+
+    def source(self, pattern: str) -> Path | bytes:
+        """What a table reader takes: the path of a plain file (it need not be held in memory), else the content."""
+        name = self.require(pattern)
+        plain = self._members is None and not name.endswith(".gz")
+        return self.place / name if plain else self.read(name)
+
+    def first_line(self, pattern: str) -> bytes:
+        with self.open(self.require(pattern)) as stream:
+            return stream.readline(1_000_000).rstrip(b"\r\n")
+
+    def text(self, pattern: str) -> str:
+        """UTF-8, and Latin-1 where it is not: the older MovieLens tables are."""
+        content = self.read(pattern)
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError:
+            return content.decode("latin-1")
+
+    def records(self, pattern: str, separator: str) -> list[list[str]]:
+        """The fields of each line of a small table with a separator of several characters or text that is not UTF-8."""
+        # Not splitlines: it also cuts at characters that Latin-1 text may hold.
+        return [line.rstrip("\r").split(separator) for line in self.text(pattern).split("\n") if line.strip()]
+
+    def blocks(self, names: list[str]) -> Iterator[bytes]:
+        """The text of the files, one after the other, in blocks that end with a line."""
+        rest = b""
+        for name in names:
+            with self.open(name) as stream:
+                while piece := stream.read(max(BLOCK_BYTES - len(rest), 1)):
+                    rest += piece
+                    if len(rest) >= BLOCK_BYTES:
+                        cut = rest.rfind(b"\n") + 1
+                        if cut:
+                            yield rest[:cut]
+                            rest = rest[cut:]
+            if rest and not rest.endswith(b"\n"):
+                rest += b"\n"
+        if rest:
+            yield rest
+
+    def _matching(self, wanted: str) -> list[str]:
+        if self._members is not None:
+            return sorted(m for m in self._members if fnmatchcase(m, wanted) or fnmatchcase(m, "*/" + wanted))
+        if "*" in wanted:
+            return sorted(p.relative_to(self.place).as_posix() for p in self.place.glob(wanted))
+        return [wanted] if (self.place / wanted).is_file() else []
+
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[None]:
+        """Damage and refusal become one sentence."""
+        try:
+            yield
+        except (zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError) as error:
+            where = self.place if self.place.is_file() else self.place / name
+            raise CorankError(
+                f"{where} is damaged or not an archive that can be read ({error}): get it again"
+            ) from error
+        except OSError as error:
+            raise CorankError(f"{self.place / name} cannot be read: {error.strerror or error}") from error
+
+
+def table(
+    files: Files,
+    file: str,
+    separator: str,
+    columns: tuple[str, ...],
+    *,
+    header: bool = False,
+    exact: bool = False,
+    text: tuple[str, ...] = ("title", "genres"),
+) -> pl.DataFrame:
+    """The named columns of a table ('' = skip), by position; missing fields are an error, and `exact` refuses more."""
+    import polars as pl
+
+    name = files.require(file)
+    kind = {c: pl.String if c in text else pl.Float64 if c in FLOATS else pl.Int64 for c in columns if c}
+    try:
+        first = files.first_line(name).decode("latin-1").split(separator)
+        if len(first) < len(columns) or (exact and len(first) > len(columns)):
+            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
+        # By position, for every field of the file; the header is skipped, because editions differ in its words.
+        names = [column or f"skip {at}" for at, column in enumerate(columns)]
+        names += [f"skip {at}" for at in range(len(columns), len(first))]
+        frame = pl.read_csv(
+            files.source(name),
+            has_header=False,
+            skip_rows=int(header),
+            separator=separator,
+            columns=[names.index(column) for column in kind],
+            schema={each: kind.get(each, pl.String) for each in names},
+            quote_char='"' if header else None,
+        )
+    except pl.exceptions.PolarsError as error:
+        raise unlike(files, name, ", ".join(c for c in columns if c) + " a line", error) from error
+    if frame.null_count().sum_horizontal()[0]:
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+    holes = frame.null_count().row(0)
+    if any(holes):
+        column = frame.columns[int(np.argmax(np.array(holes) > 0))]
+        row = int(frame[column].is_null().arg_max() or 0) + 1
+        raise unlike(files, name, ", ".join(kind) + " a line", f"row {row} has no {column}")
+    return frame
+
+
+def small_table(files: Files, file: str, separator: str, fields: int, rest: bool = False) -> list[list[str]]:
+    """The columns of a small table; with `rest` one more, which holds what follows the named fields, joined."""
+    records = files.records(file, separator)
+    short = next((at for at, record in enumerate(records) if len(record) < fields), None)
+    if short is not None:
+        raise unlike(files, file, f"{fields} fields a line", f"line {short + 1} has {len(records[short])}")
+    columns = [[record[at] for record in records] for at in range(fields)]
+    return [*columns, [separator.join(record[fields:]) for record in records]] if rest else columns
+
+
+def integers(words: Sequence[str], file: str) -> NDArray[np.int64]:
+    try:
+        return np.array(words, dtype=str).astype(np.int64) if words else np.zeros(0, np.int64)
+    except ValueError as error:
+        raise CorankError(f"{file} has text where the published file has integers ({error}): get it again") from error
+
+
+def unlike(files: Files, name: str, expected: str, found: object) -> CorankError:
+    what = str(found).strip().splitlines()[0] if str(found).strip() else type(found).__name__
+    return CorankError(
+        f"{files.place}: {name} is not in the published layout ({expected}): {shorten(what, 200)}; get the file again"
+    )

@@ -1,0 +1,1 @@
+"""Protocols, ranks of the held-out items, metrics, confidence intervals and significance tests."""

@@ -1,0 +1,87 @@
+"""What a test item is ranked against. Figures of different protocols are not comparable and never share a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import CSR, Array
+from ..data.split import Split
+from ..errors import CorankError, suggest
+
+Kind = Literal["full", "sampled", "rated"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How test items are ranked; printed with every figure.
+
+    full : against the whole catalogue but what is known of the user; the user's test items always stay.
+    sampled : against `negatives` items that the user has in no part of the split, drawn uniformly or by training
+        popularity; they depend on nothing but the split and `seed`, so every model meets the same ones.
+    rated : the user's test items among themselves.
+
+    relevant : the binary metrics look for test rows with at least this value (all test rows when None).
+    items : size of the catalogue; the evaluation fills it in.
+    """
+
+    kind: Kind = "full"
+    negatives: int = 100
+    popular: bool = False
+    seed: int = 0
+    relevant: float | None = None
+    items: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise CorankError(f"there is no protocol {self.kind!r}{suggest(str(self.kind), get_args(Kind))}")
+        if not isinstance(self.negatives, int | np.integer) or self.negatives < 1:
+            raise CorankError(f"negatives={self.negatives!r}: the number of negatives must be at least 1; 100 is usual")
+        if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**63:
+            raise CorankError(f"seed={self.seed!r}: a seed is a whole number from 0 to 2^63 - 1")
+        if self.relevant is not None and not np.isfinite(self.relevant):
+            raise CorankError(f"relevant={self.relevant!r}: the smallest relevant rating must be finite, or None")
+        if self.kind != "sampled":
+            # What does not matter must not make two protocols differ.
+            for name, usual in (("negatives", 100), ("popular", False), ("seed", 0)):
+                object.__setattr__(self, name, usual)
+
+    def __str__(self) -> str:
+        if self.kind == "full":
+            size = "all" if self.items is None else f"{self.items:,}"
+            text = f"full ranking of {size} items, seen items excluded"
+        elif self.kind == "sampled":
+            text = f"sampled: {self.negatives} {'popular' if self.popular else 'uniform'} negatives, seed {self.seed}"
+        else:
+            text = "rated: each user's test items only"
+        return text if self.relevant is None else f"{text}, relevant from {self.relevant:g}"
+
+
+def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -> CSR:
+    """The negatives of each of `users` (codes): rows of item codes; a user with fewer free items gets them all."""
+    from ..kernels.negatives import draw
+    from ..kernels.threads import run
+
+    n = len(split.train.items)
+    everything = split.train.join(split.valid).join(split.test)
+    if split.history is not None:
+        everything = everything.join(split.history)
+    taken = everything.csr()
+    weights: Array = np.zeros(0)
+    if protocol.popular:
+        weights = np.cumsum(np.bincount(split.train.item, minlength=n)).astype(np.float64)
+    out = np.empty((users.size, min(protocol.negatives, n)), np.int32)
+    run(draw, users.size, users, taken.indptr, taken.index, weights, n, protocol.seed, out)
+    real = out >= 0
+    indptr = np.r_[0, np.cumsum(real.sum(axis=1))].astype(np.int64)
+    return CSR(indptr, out[real], np.ones(indptr[-1], np.float32), n)
+
+
+def as_protocol(protocol: Protocol | str, items: int, **options: object) -> Protocol:
+    """The protocol that a name and its options mean; a `Protocol` keeps its own."""
+    made = protocol if isinstance(protocol, Protocol) else Protocol(protocol, **options)  # type: ignore[arg-type]
+    return dataclasses.replace(made, items=items)

@@ -1,0 +1,127 @@
+"""From a model's scores to the counts that metrics are functions of.
+
+Scores are asked for in blocks of users, counted (`kernels.ranks`) and forgotten: nothing here holds users x items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import CSR, Array, Dataset, settle_duplicates
+from ..errors import CorankError
+from ..ranking import blocks, top_k
+from .metrics import Floats, Positions
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+Score = Callable[[slice], Array]  # rows of the task's users -> float32[b, items]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What the kernels found, one entry a test row or a user."""
+
+    mine: NDArray[np.float32]  # [rows] scores
+    above: NDArray[np.int32]  # [rows]
+    tied: NDArray[np.int32]  # [rows]
+    candidates: NDArray[np.int64]  # [users]
+    top: NDArray[np.int32] | None
+
+
+class Task:
+    """Rows to predict, grouped by user; of several rows of one (user, item) pair the last one counts."""
+
+    def __init__(self, rows: Dataset, relevant: float | None) -> None:
+        rows = settle_duplicates(rows, "last")
+        order = np.argsort(rows.user, kind="stable")
+        self.users, lengths = np.unique(rows.user, return_counts=True)  # codes
+        self.indptr = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        self.item = rows.item[order]
+        self.value = rows.value[order]
+        self.relevant = np.ones(order.size, np.bool_) if relevant is None else self.value >= relevant
+
+    def positions(self, counts: Counts, **more: Any) -> Positions:
+        return Positions(
+            self.indptr,
+            counts.above,
+            counts.tied,
+            counts.mine.astype(np.float64),
+            self.value,
+            self.relevant,
+            counts.candidates,
+            top=counts.top,
+            **more,
+        )
+
+    def nothing(self, columns: int) -> CSR:
+        """An empty row for each user."""
+        return CSR(np.zeros(self.users.size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), columns)
+
+
+def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, strangers: bool = False) -> Score:
+    """Scores of the users by code, or from what is known of them where `known` is given.
+
+    strangers : fit saw none of them, so their codes mean nothing to the model.
+    """
+    if known is None:
+        return model._scorer(users, None)
+    return model._scorer(None if strangers else users, known.sequences().take(users))
+
+
+def predict(model: Model, task: Task) -> Floats:
+    """The prediction of each row of the task: float64[rows]."""
+    user = np.repeat(task.users, np.diff(task.indptr)).astype(np.int32)
+    out = np.asarray(model._predict(user, task.item), np.float64)
+    bad = np.flatnonzero(np.isnan(out))
+    if bad.size:
+        raise _no_number(model, user[bad[0]])
+    return out
+
+
+def count(
+    model: Model, task: Task, score: Score, *, known: CSR | None = None, others: CSR | None = None, width: int = 0
+) -> Counts:
+    """Rank the rows of the task.
+
+    known : by user code; the candidates are all items but these (full ranking).
+    others : by user of the task; the candidates are the test items and these.
+    width : length of the lists of best items to keep, with `known` only.
+    """
+    from ..kernels.ranks import rank_all, rank_some
+    from ..kernels.threads import run
+
+    n, users, rows = len(model.items_), task.users.size, task.item.size
+    mine, above, tied = np.empty(rows, np.float32), np.empty(rows, np.int32), np.empty(rows, np.int32)
+    candidates, bad = np.empty(users, np.int64), np.zeros(users, np.bool_)
+    width = min(width, n)
+    top = np.full((users, width), -1, np.int32) if width else None
+    for part in blocks(users, n):
+        scores = np.require(score(part), np.float32, ["C", "W"])
+        if scores.shape != (part.stop - part.start, n):
+            raise CorankError(f"{model.name()} gave scores of shape {scores.shape}: it must give one a user and item")
+        low, high = task.indptr[part.start], task.indptr[part.stop]
+        indptr = task.indptr[part.start : part.stop + 1] - low
+        out = (mine[low:high], above[low:high], tied[low:high], candidates[part], bad[part])
+        if known is not None:
+            seen = (task.users[part], known.indptr, known.index)
+            run(rank_all, len(scores), scores, *seen, indptr, task.item[low:high], *out)
+            if top is not None:
+                top_k(scores, width, top[part], np.empty((len(scores), width), np.float32))
+        elif others is not None:
+            start, stop = others.indptr[part.start], others.indptr[part.stop]
+            drawn = (others.indptr[part.start : part.stop + 1] - start, others.index[start:stop])
+            run(rank_some, len(scores), scores, *drawn, indptr, task.item[low:high], *out)
+        if bad[part].any():
+            raise _no_number(model, task.users[part][np.argmax(bad[part])])
+    return Counts(mine, above, tied, candidates, top)
+
+
+def _no_number(model: Model, user: int) -> CorankError:
+    name = model.users_.ids[user]
+    return CorankError(f"{model.name()} scores NaN for user {name!r}: the model is broken; fit it again with more reg")

@@ -1,0 +1,192 @@
+"""Model files: one safetensors file of arrays and JSON, under one checksum. Nothing in it can execute code.
+
+The file is plain safetensors with one metadata entry, `corank`: a JSON text with the format number, the model's name,
+its hyper-parameters, its plain values and the SHA-256 of the whole file (computed with the digest's own 64 characters
+set to zero, so that any changed byte shows). A file is written beside the target and renamed, so a killed save leaves
+the old one. Reading opens the file once and hashes while it reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .atomic import replacing
+from .data import Array, Vocab
+from .errors import CorankError, ModelFileError
+
+FORMAT = 1
+_NO_DIGEST = "0" * 64
+_MAX_HEADER = 512_000_000
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype(bool),
+    **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{f"I{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"F{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
+}
+
+
+def write_file(path: str | Path, arrays: dict[str, Array], meta: dict[str, Any]) -> None:
+    """Write arrays and JSON under a checksum; the file is renamed into place when it is complete."""
+    from safetensors.numpy import save_file
+
+    from . import __version__
+
+    meta = {"format": FORMAT, "version": __version__, **meta, "sha256": _NO_DIGEST}
+    try:
+        text = json.dumps(meta, allow_nan=False)
+    except (TypeError, ValueError) as why:
+        raise CorankError(f"{meta['model']} holds something that a model file cannot: {why}") from None
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with replacing(path) as part:
+        save_file(arrays, part, metadata={"corank": text})
+        with part.open("r+b") as file:
+            header, at = _header(part, file, _NO_DIGEST)
+            hasher = hashlib.sha256(header)
+            while chunk := file.read(1 << 22):
+                hasher.update(chunk)
+            file.seek(at)
+            file.write(hasher.hexdigest().encode())
+
+
+def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Metadata and arrays of a file that `write_file` wrote; anything else raises `ModelFileError`."""
+    path = Path(path)
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file")
+    try:
+        with path.open("rb") as file:
+            meta, tensors = _read_header(path, file)
+            raw, _ = _header(path, file, meta["sha256"])
+            hasher = hashlib.sha256(raw)
+            arrays = {}
+            for name, dtype, shape in tensors:
+                arrays[name] = np.empty(shape, dtype)
+                view = arrays[name].reshape(-1).view(np.uint8).data
+                if file.readinto(view) != len(view):
+                    raise ModelFileError(f"{path} ends too early: copy or save it again")
+                hasher.update(view)
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no model file {path}: make one with model.save or `corank fit`") from None
+    except OSError as why:
+        raise ModelFileError(f"cannot read {path}: {why.strerror}") from None
+    if hasher.hexdigest() != meta["sha256"]:
+        raise ModelFileError(f"{path} is damaged: its checksum does not match; copy or save it again")
+    return meta, arrays
+
+
+def _read_header(path: Path, file: BinaryIO) -> tuple[dict[str, Any], list[tuple[str, Any, tuple[int, ...]]]]:
+    """Metadata, and (name, dtype, shape) of each array in the order of the file, whose bytes they fill exactly."""
+    not_ours = f"{path} is not a corank model file: make one with model.save or `corank fit`"
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if not 2 <= length <= min(_MAX_HEADER, size - 8):
+        raise ModelFileError(not_ours)
+    try:
+        header = json.loads(file.read(length))
+        meta = dict(json.loads(header.pop("__metadata__")["corank"]))
+        number, written = int(meta["format"]), str(meta["sha256"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelFileError(not_ours) from None
+    if number > FORMAT:
+        raise ModelFileError(f"{path} has format {number} and this corank reads up to {FORMAT}: upgrade corank")
+    if len(written) != 64:
+        raise ModelFileError(f"{path} is damaged: its checksum does not match; copy or save it again")
+    tensors, end = [], 0
+    try:
+        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+            begin, stop = entry["data_offsets"]
+            if any(type(n) is not int or n < 0 for n in (*shape, begin, stop)) or len(shape) > 8:
+                raise ValueError(f"{name} has no valid shape")
+            if begin != end or stop - begin != math.prod(shape) * dtype.itemsize:
+                raise ValueError(f"{name} does not fill its place")
+            tensors.append((name, dtype, shape))
+            end = stop
+        if end != size - 8 - length:
+            raise ValueError(f"{end} bytes of arrays are declared and {size - 8 - length} are there")
+    except (KeyError, TypeError, ValueError) as why:
+        raise ModelFileError(f"{path} is damaged ({why}): save the model again") from None
+    return meta, tensors
+
+
+def _header(path: Path, file: BinaryIO, written: str) -> tuple[bytes, int]:
+    """The bytes up to the arrays with `written`, the digest, zeroed; and where in the file that digest is."""
+    file.seek(0)
+    size = file.read(8)
+    header = file.read(int.from_bytes(size, "little"))
+    marked = f'\\"sha256\\": \\"{written}\\"'.encode()
+    at = header.rfind(marked)
+    if at < 0:
+        raise ModelFileError(f"{path} has no checksum: it was not written by corank")
+    at += marked.index(written.encode())
+    return size + header[:at] + _NO_DIGEST.encode() + header[at + 64 :], at + 8
+
+
+def pack(state: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Arrays for safetensors, and the rest for JSON; a vocabulary of strings becomes bytes and offsets."""
+    arrays: dict[str, Array] = {}
+    plain: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, Vocab) and value.strings:
+            encoded = [key.encode("utf-8", "surrogatepass") for key in value.ids.tolist()]
+            arrays[f"{name}bytes"] = np.frombuffer(b"".join(encoded), np.uint8)
+            arrays[f"{name}ends"] = np.cumsum([len(e) for e in encoded], dtype=np.int64)
+        elif isinstance(value, Vocab):
+            arrays[f"{name}ids"] = np.ascontiguousarray(value.ids)
+        elif isinstance(value, np.ndarray):
+            arrays[name] = np.ascontiguousarray(value)
+        else:
+            plain[name] = value
+    return arrays, plain
+
+
+def unpack(arrays: dict[str, Array], plain: dict[str, Any]) -> dict[str, Any]:
+    """The state that `pack` took apart."""
+    state = dict(plain)
+    for name, array in arrays.items():
+        if name.endswith("_bytes"):
+            base = name.removesuffix("bytes")
+            raw, ends = array.tobytes(), arrays[f"{base}ends"]
+            starts = np.concatenate([[0], ends[:-1]])
+            keys = [
+                raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+            ]
+            state[base] = Vocab(np.array(keys, dtype=object))
+        elif name.endswith("_ids"):
+            state[name.removesuffix("ids")] = Vocab(array)
+        elif not name.endswith("_ends"):
+            state[name] = array
+    return state
+
+
+def check_state(state: dict[str, Any]) -> None:
+    """Indices within bounds and tables of the right height: kernels trust their input, a file must not be trusted."""
+    for name in state:
+        if not name.endswith("_") or name.startswith("_"):
+            raise ValueError(f"{name!r} is not a learned attribute")
+    sizes = {"user": len(state["users_"]), "item": len(state["items_"])}
+    if "seen_indptr_" not in state or "titles_" not in state:
+        raise ValueError("parts are missing")
+    for name, value in state.items():
+        side = name.partition("_")[0]
+        if isinstance(value, np.ndarray) and side in sizes and len(value) != sizes[side]:
+            raise ValueError(f"{name} has {len(value)} rows and there are {sizes[side]} {side}s")
+        if name.endswith("_indptr_"):
+            index = state[name.replace("_indptr_", "_index_")]
+            beside = state.get(name.replace("_indptr_", "_value_"), index)
+            rows = sizes["user" if name == "seen_indptr_" else "item"]
+            if value.dtype != np.int64 or index.dtype != np.int32 or value.size != rows + 1 or value[0] != 0:
+                raise ValueError(f"{name} does not fit")
+            if beside.size != index.size and not (name == "seen_indptr_" and beside.size == 0):
+                raise ValueError(f"{name.replace('_indptr_', '_value_')} does not fit")
+            if (np.diff(value) < 0).any() or value[-1] != index.size:
+                raise ValueError(f"{name} is not a running total")
+            if index.size and (index.min() < 0 or index.max() >= sizes["item"]):
+                raise ValueError(f"{name.replace('_indptr_', '_index_')} points outside the catalogue")

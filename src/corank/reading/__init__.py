@@ -1,0 +1,1 @@
+"""Tables of interactions and of edges, from text and Parquet files."""

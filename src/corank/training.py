@@ -1,0 +1,209 @@
+"""One training session: what `Model.fit` does around a model's own `_fit`.
+
+A `Training` is created per fit and thrown away afterwards. It owns the random stream, the epochs, reporting, early
+stopping with the best epoch, and the checkpoint, so that no model can forget one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .checkpoint import Checkpoint
+from .data import Array, Dataset
+from .data.split import require_dataset
+from .errors import CorankError
+from .memory import make_room
+from .params import check
+
+if TYPE_CHECKING:
+    from .model import Model
+
+logger = logging.getLogger("corank")
+OnEpoch = Callable[[dict[str, Any]], bool | None]
+
+
+def fit(model: Model, data: Dataset, valid: Dataset | None, on_epoch: OnEpoch | None, path: str | Path | None) -> None:
+    """Check the arguments, forget the previous fit, learn, and check what was learned."""
+    check_fit(model, data, valid)
+    _forget(model)
+    dim = getattr(model, "dim", 0)
+    # Factors, their copies in training, and the check that they are finite.
+    vectors = 12.0 * dim * (len(data.users) + len(data.items))
+    make_room(vectors, f"{type(model).__name__}(dim={dim}) of this data", "choose a smaller dim")
+    rows = data.csr()
+    model._begin(data, rows)
+    training = Training(model, data, valid, on_epoch, path)
+    try:
+        model._fit(data, rows, training)
+        model.fit_seconds_ = _clock() - training.started
+        for name, value in model._learned().items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
+    except BaseException:
+        _forget(model)  # a half-learned model must not answer
+        raise
+    # A finished fit needs no checkpoint once it is saved; one that was stopped can go on from it.
+    model._finished = None if training.stopped else training.checkpoint
+
+
+class Training:
+    """One fit: the random stream, epochs, reports, early stopping and checkpoint.
+
+    Attributes
+    ----------
+    rng : the only source of random numbers, from the model's seed.
+    valid : rows to validate on after each epoch, or None.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Dataset,
+        valid: Dataset | None = None,
+        on_epoch: OnEpoch | None = None,
+        path: str | Path | None = None,
+    ) -> None:
+        self.rng = np.random.default_rng(model.seed)
+        self.valid = valid if valid is not None and len(valid) else None
+        self.checkpoint = None if path is None else Checkpoint(path, model, data, valid)
+        self.started, self.stopped = _clock(), False
+        self._model, self._on_epoch = model, on_epoch
+        self._epoch = 0
+        self._watched, self._sign = "ndcg@10", 1
+
+    def watch(self, entry: str, *, higher_is_better: bool) -> None:
+        """Name the entry of `history_` by which `patience` judges an epoch; NDCG@10 unless this is called."""
+        self._watched, self._sign = entry, 1 if higher_is_better else -1
+
+    @property
+    def observed(self) -> bool:
+        """Whether somebody looks at the model after each epoch, so that it must be able to answer."""
+        return self.valid is not None or self._on_epoch is not None
+
+    def epochs(self, **state: Array) -> Iterator[int]:
+        """Yield the epochs still to do; `report` must be called once in each.
+
+        With a checkpoint, the learned arrays, `state` and the random stream are put back first. With `patience`, the
+        loop ends after that many epochs without a better validation value, and the arrays of the best epoch return.
+
+        Parameters
+        ----------
+        state : arrays beside the learned ones that training changes in place from epoch to epoch.
+        """
+        model, watched = self._model, self._watched
+        names = [name for name, value in model._learned().items() if isinstance(value, np.ndarray)]
+        learned = [name for name in names if not name.startswith("seen_")]
+        patience: int | None = getattr(model, "patience", None)
+        best = {} if patience is None else {name: getattr(model, name).copy() for name in learned}
+
+        def arrays() -> dict[str, Array]:
+            # Looked up anew each time: some models replace their arrays instead of changing them in place.
+            return {name: getattr(model, name) for name in learned}
+
+        extra = {f"state.{k}": v for k, v in state.items()} | {f"best.{k}": v for k, v in best.items()}
+        if self.checkpoint is not None:
+            self._epoch = self.checkpoint.restore(arrays() | extra, self.rng, model.history_)
+            if model.history_:
+                self.started -= model.history_[-1]["seconds"]
+        last = int(model.params()["epochs"])
+        while self._epoch < last and not self.stopped:
+            self._epoch += 1
+            yield self._epoch
+            if len(model.history_) != self._epoch:
+                raise RuntimeError(f"{type(model).__name__}._fit must call training.report() once per epoch")
+            leader = _leader([self._sign * entry[watched] for entry in model.history_ if watched in entry])
+            if leader == self._epoch:
+                for name, copy in best.items():
+                    copy[...] = getattr(model, name)
+            if self.checkpoint is not None:
+                self.checkpoint.save(self._epoch, arrays() | extra, self.rng, model.history_, now=self.stopped)
+            if patience is not None and leader and self._epoch - leader >= patience:
+                break
+        if any(watched in entry for entry in model.history_):
+            for name, copy in best.items():
+                getattr(model, name)[...] = copy
+
+    def report(self, **values: float) -> None:
+        """Record an epoch: the model must be able to answer now where somebody looks (`observed`)."""
+        model, epoch = self._model, self._epoch
+        if len(model.history_) != epoch - 1:
+            raise RuntimeError("training.report() belongs inside `for epoch in training.epochs()`, once per epoch")
+        bad = [name for name, value in values.items() if not math.isfinite(value)]
+        if bad:
+            raise CorankError(diverged(model, f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
+        entry: dict[str, Any] = {"epoch": epoch, "seconds": _clock() - self.started, **values}
+        if self.valid is not None:
+            from .evaluation.evaluate import validation_ndcg
+
+            entry["ndcg@10"] = validation_ndcg(model, self.valid)
+        model.history_.append(entry)
+        logger.info("%s %s", type(model).__name__, entry)
+        self.stopped = self._on_epoch is not None and self._on_epoch(entry) is False
+
+    def check_scores(self, users: Array) -> None:
+        """Weights that are finite, but so large that the scores of these user codes are not, are no model either."""
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(self._model._score(np.asarray(users, np.int32))).all()
+        if not finite:
+            raise CorankError(diverged(self._model, "after training the scores are NaN or infinity"))
+
+
+def check_fit(model: Model, data: Any, valid: Any) -> None:
+    """Raise one sentence for the first argument that cannot be learned from or with."""
+    check(model)
+    require_dataset(data, "fit")
+    if valid is not None:
+        require_dataset(valid, "valid=")
+    if len(data) == 0:
+        raise CorankError("there are no rows to learn from: give a dataset with at least one")
+    if valid is not None and (valid.users != data.users or valid.items != data.items):
+        raise CorankError("valid has other users or items than the training data: give parts of one split")
+    if data.comparisons is not None and not model.takes_comparisons:
+        raise CorankError(
+            f"{model.name()} does not learn from comparisons, in which an item may be there because it lost: "
+            "use primal_cr or collrank"
+        )
+    if valid is None and getattr(model, "patience", None) is not None:
+        raise CorankError(
+            f"patience={model.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
+            "patience out"
+        )
+    if model.predicts_ratings and np.ptp(data.value) == 0:
+        logger.warning(
+            "%s: all ratings are %g, so no item is preferred to another; without ratings use wmf, ease or bpr",
+            model.name(),
+            data.value[0],
+        )
+
+
+def diverged(model: Model, what: str) -> str:
+    """A sentence with a remedy in the names of the model's own hyper-parameters."""
+    values = model.params()
+    remedies = [f"lower lr (now {values['lr']:g})"] if "lr" in values else []
+    if "reg" in values:
+        remedies.append("raise reg" + (f" (now {values['reg']:g})" if values["reg"] is not None else ""))
+    return f"{what}: {' or '.join(remedies) or 'look for extreme values in the data'}"
+
+
+def _leader(values: list[float]) -> int:
+    """Number, from 1, of the first largest value; 0 where there is none."""
+    return int(np.argmax(np.nan_to_num(values, nan=-np.inf))) + 1 if values else 0
+
+
+def _forget(model: Model) -> None:
+    for name in model._learned():
+        delattr(model, name)
+
+
+def _clock() -> float:
+    """Seconds of work: compiling kernels, which happens once per machine, is not part of what a fit costs."""
+    from .kernels.threads import compile_seconds
+
+    return time.perf_counter() - compile_seconds()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import CSR, Array, Dataset
+from .data import CSR, Array, Dataset, row_ends
 from .data.columns import id_array
 from .errors import CorankError, NotFitted
 from .ranking import Ranking, blocks, top_k
@@ -161,7 +161,7 @@ def read_histories(model: Model, histories: Histories) -> tuple[Array, CSR]:
         lists.append(list(one))
         values += map(_value, one.values()) if isinstance(one, Mapping) else [bare] * len(lists[-1])
     flat = model.items_.require([i for one in lists for i in one], "item")
-    indptr = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    indptr = row_ends([len(one) for one in lists])
     return names, CSR(indptr, flat, np.array(values, np.float32), len(model.items_))
 
 

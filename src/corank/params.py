@@ -56,7 +56,10 @@ def params_of(cls: Any) -> dict[str, tuple[type, bool, Any, Param]]:
 
 
 def check(model: Any) -> None:
-    """Raise one sentence for the first hyper-parameter whose value is not allowed."""
+    """Raise one sentence for the first hyper-parameter whose value is not allowed; the others get their declared type.
+
+    After this `model.dim` is an int and `model.reg` a float, whatever kind of number was given: no model needs a cast.
+    """
     for name, (kind, optional, default, rule) in params_of(type(model)).items():
         value = getattr(model, name)
         where = f"{type(model).__name__}({name}={value!r})"
@@ -73,6 +76,7 @@ def check(model: Any) -> None:
                 raise CorankError(f"{where}: {name} must be at least {rule.low:g}; the default is {default!r}")
             if rule.high is not None and value > rule.high:
                 raise CorankError(f"{where}: {name} must be at most {rule.high:g}; the default is {default!r}")
+            setattr(model, name, operator.index(value) if kind is int else float(value))
 
 
 def _is(value: Any, kind: type) -> bool:

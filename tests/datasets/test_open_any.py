@@ -59,9 +59,7 @@ def test_open_any_half_of_a_split_is_that_half(root: Path) -> None:
 
 
 def notices(caplog: pytest.LogCaptureFixture) -> list[str]:
-    said = [
-        record.getMessage() for record in caplog.records if record.name in ("corank.datasets", "corank.reading")
-    ]
+    said = [record.getMessage() for record in caplog.records if record.name in ("corank.datasets", "corank.reading")]
     caplog.clear()
     return said
 

@@ -149,7 +149,7 @@ def test_bad_requests_get_a_sentence(split: cr.Split, data: cr.Dataset) -> None:
         (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 looks at whole lists"),
         (lambda: cr.evaluate(cr.Popularity().fit(split.train), split, "rmse"), "popularity gives only scores"),
         (lambda: cr.evaluate(model, split.test), "takes a Split, not Dataset"),
-        (lambda: cr.evaluate(Table(), split), "has not learned yet"),
+        (lambda: cr.evaluate(Table(), split), "is not fitted"),
         (lambda: cr.evaluate(Table().fit(data.take(data.user < 9).compact()), split), "other users or items"),
         (lambda: cr.evaluate(model, cr.holdout(data, valid=0), part="valid"), "valid part of .* is empty"),
         (lambda: cr.evaluate(model, split, "ndcg@10")["recall@5"], "recall@5 was not evaluated"),

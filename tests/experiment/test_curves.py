@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import corank as cr
-from corank.experiment.experiment import curves
+from corank.experiment import curves
 
 
 @pytest.fixture(scope="module")

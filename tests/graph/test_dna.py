@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse
 
 import corank as cr
-from corank import graph as graphs
 from corank.graph import DNA, KINDS, Filter, encode, from_edges, power_sum, side_graph, symmetric
+from corank.graph import dna as graphs
 
 
 def random_graph(n, p, seed=0, directed=False):

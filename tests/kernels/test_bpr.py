@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.kernels import bpr, sgd, sse
-from corank.kernels.sample import FULL, _start, kept
+from corank.kernels.random import FULL, kept, seek
 from corank.kernels.threads import run, set_threads
 from reference import bpr_loss, bpr_steps, bpr_user_loss
 
@@ -68,7 +68,7 @@ def triples(blocks, rows, turn, group):
     low, high = blocks.first[block], blocks.first[block + 1]
     members = blocks.members[blocks.member_first[stripe] : blocks.member_first[stripe + 1]]
     state = np.empty(1, np.uint64)
-    _start(state, 17, block)
+    seek(state, 17, block)
     spare = [np.zeros(high, column.dtype) for column in (blocks.user, blocks.item, blocks.value)]
     sgd.shuffle(state, low, high, *spare)  # brings the stream to where the kernel's was
     for u, i, count in zip(*(c[low:high].tolist() for c in (blocks.user, blocks.item, blocks.value)), strict=True):
@@ -258,7 +258,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, options):
 def test_free_items_are_drawn_uniformly(taken):
     index = np.array([7, *taken, 7], np.int32)  # a row in the middle of others
     state = np.empty(1, np.uint64)
-    _start(state, 1, 1)
+    seek(state, 1, 1)
     drawn = [sgd.free(state, index, 1, 1 + len(taken), 10) for _ in range(5000)]
     counts = np.bincount(drawn, minlength=10)
     free = np.setdiff1d(np.arange(10), taken)
@@ -277,7 +277,7 @@ def test_losses_are_those_of_the_sampled_triples(every, negatives):
     for r in range(USERS):
         low, high = indptr[r], indptr[r + 1]
         sampled = [index[p] for p in range(low, high) if p % every == 0] if high - low < ITEMS else []
-        _start(state, 0, r)
+        seek(state, 0, r)
         total = 0.0
         for i in sampled:
             for _ in range(negatives):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.kernels import mf, sgd, sse
-from corank.kernels.sample import FULL, kept
+from corank.kernels.random import FULL, kept
 from corank.kernels.threads import set_threads
 from reference import mf_loss, mf_steps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.kernels import sample
+from corank.kernels import random, sample
 from corank.kernels.threads import run
 
 FIRST = np.array([0, 3, 4, 8])
@@ -77,15 +77,15 @@ def test_streams_are_uniform_normal_and_unlike_each_other() -> None:
     state = np.empty(1, np.uint64)
     heads = np.empty((2_000, 5))
     for row in range(2_000):
-        sample._start(state, 7, row)
-        heads[row] = [sample._uniform(state) for _ in range(5)]
+        random.seek(state, 7, row)
+        heads[row] = [random.uniform(state) for _ in range(5)]
     assert heads.min() >= 0
     assert heads.max() < 1
     assert np.unique(heads).size == heads.size
     assert np.abs(np.corrcoef(heads.T) - np.eye(5)).max() < 0.12
     assert abs(np.corrcoef(heads[:-1, 0], heads[1:, 0])[0, 1]) < 0.12  # neighbouring rows
     assert abs(heads.var() - 1 / 12) < 0.003
-    normal = np.array([sample._normal(state) for _ in range(20_000)])
+    normal = np.array([random.normal(state) for _ in range(20_000)])
     assert abs(normal.mean()) < 0.04
     assert abs(normal.std() - 1) < 0.03
     assert abs((np.abs(normal) < 1.96).mean() - 0.95) < 0.01

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.kernels import sgd
-from corank.kernels.sample import _start
+from corank.kernels.random import seek
 
 USERS, ITEMS, SIDE = 50, 41, 4
 
@@ -87,7 +87,7 @@ def test_large_data_has_enough_blocks_and_small_ones():
 def test_shuffle_keeps_entries_together_and_is_uniform():
     counts = np.zeros((5, 5))
     state = np.empty(1, np.uint64)
-    _start(state, 3, 0)
+    seek(state, 3, 0)
     for _ in range(5000):
         user, item, value = np.arange(7, dtype=np.int32), np.arange(7, dtype=np.int32) * 2, np.arange(7, dtype="f4") * 3
         sgd.shuffle(state, 1, 6, user, item, value)

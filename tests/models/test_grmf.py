@@ -353,4 +353,4 @@ def test_a_graph_without_edges_is_as_none(caplog, kind):
 def test_ratings_that_are_all_equal_are_remarked_on(caplog):
     data = cr.from_arrays(user=[0, 0, 1, 1], item=[0, 1, 1, 2])
     cr.ALS(dim=2, epochs=1).fit(data)
-    assert "all ratings are 1, which tells no items apart" in caplog.text
+    assert "all ratings are 1, so no item is preferred to another" in caplog.text

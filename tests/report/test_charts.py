@@ -116,8 +116,10 @@ def test_nothing_global_is_touched() -> None:
     before = dict(matplotlib.rcParams)
     PICTURES["reach"]()
     assert dict(matplotlib.rcParams) == before
-    code = "import sys, numpy as np; from corank import plots; assert 'matplotlib' not in sys.modules; "
-    code += "plots.concentration(np.arange(9)); assert 'matplotlib.pyplot' not in sys.modules"
+    code = (
+        "import sys, numpy as np; from corank.report import charts as plots; assert 'matplotlib' not in sys.modules; "
+    )
+    code += "charts.concentration(np.arange(9)); assert 'matplotlib.pyplot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -1,15 +1,13 @@
 """Interactions as values: datasets, vocabularies, compressed rows, graphs of users or items, and splits."""
 
+from .csr import CSR, Array, from_scipy, row_ends
 from .dataset import (
-    CSR,
     DUPLICATES,
-    Array,
     Dataset,
     Duplicates,
     Vocab,
     from_arrays,
     from_frame,
-    from_scipy,
     frozen,
     settle_duplicates,
 )
@@ -25,5 +23,6 @@ __all__ = [
     "from_frame",
     "from_scipy",
     "frozen",
+    "row_ends",
     "settle_duplicates",
 ]

@@ -10,47 +10,21 @@ import dataclasses
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import CorankError, suggest
 from .columns import id_array, numbers
+from .csr import CSR, Array, from_scipy
 
 if TYPE_CHECKING:
     from .describe import Description
 
 log = logging.getLogger("corank.reading")
-Array = NDArray[Any]
 Duplicates = Literal["last", "first", "sum", "mean", "max", "keep", "error"]
 DUPLICATES = ("last", "first", "sum", "mean", "max", "keep", "error")
-
-
-class CSR(NamedTuple):
-    """Compressed rows. `csr()` sorts each row by column; `sequences()` keeps each row in time order."""
-
-    indptr: NDArray[np.int64]  # [rows + 1]
-    index: NDArray[np.int32]  # type: ignore[assignment]  # [n] column of each entry
-    value: NDArray[np.float32]  # [n]
-    columns: int
-
-    @property
-    def rows(self) -> int:
-        return self.indptr.size - 1
-
-    def take(self, rows: Array) -> CSR:
-        """The rows asked for, in that order."""
-        lengths = np.diff(self.indptr)[rows]
-        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        at = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(self.indptr[:-1][rows], lengths)
-        return CSR(indptr, self.index[at], self.value[at], self.columns)
-
-    def scipy(self) -> Any:
-        """The same as a `scipy.sparse.csr_array`, sharing memory."""
-        from scipy.sparse import csr_array
-
-        return csr_array((self.value, self.index, self.indptr), shape=(self.rows, self.columns))
 
 
 class Vocab:
@@ -339,17 +313,6 @@ def from_frame(
     from ..reading.tables import frame_columns
 
     return from_arrays(**frame_columns(frame, user=user, item=item, value=value, time=time), **options)
-
-
-def from_scipy(matrix: Any) -> CSR:
-    """A CSR from any scipy sparse matrix or dense array (for graphs)."""
-    from scipy.sparse import csr_array
-
-    sparse = csr_array(matrix)
-    sparse.sum_duplicates()
-    return CSR(
-        sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data.astype(np.float32), sparse.shape[1]
-    )
 
 
 def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) -> Dataset:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .dataset import Array, Dataset
+from .csr import Array
+from .dataset import Dataset
 
 _MOST_VALUES = 20  # a scale with more steps is shown by its quantiles alone
 _YEAR = 365.25 * 24 * 3600

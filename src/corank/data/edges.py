@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ..errors import CorankError
 from ..reading.csv_format import kind
 from .columns import numbers
-from .dataset import CSR, Dataset, Vocab, from_scipy
+from .csr import CSR, from_scipy, row_ends
+from .dataset import Dataset, Vocab
 
 log = logging.getLogger("corank.reading")
 NAMED = 3  # strangers that a message names
@@ -120,7 +121,7 @@ def checked(graph: CSR) -> CSR:
 
 
 def _only(graph: CSR, kept: NDArray[np.bool_]) -> CSR:
-    total = np.concatenate([[0], np.cumsum(kept)])
+    total = row_ends(kept)
     return CSR(total[graph.indptr].astype(np.int64), graph.index[kept], graph.value[kept], graph.columns)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorankError
-from .dataset import Array, Dataset
+from .csr import Array
+from .dataset import Dataset
 from .edges import symmetric
 
 logger = logging.getLogger("corank")

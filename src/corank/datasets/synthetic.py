@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset, Vocab, from_scipy
+from ..data import CSR, Array, Dataset, Vocab, from_scipy, row_ends
 from ..data.split import Split
 from ..errors import CorankError, suggest
 from .oracles import ChoiceOracle, FactorOracle, MarkovOracle, Oracle, pair_products, preference
@@ -196,7 +196,7 @@ def realistic(
     weight, noise = 0.35, 0.6
 
     counts = _activity(rng, users, rows, items // 2)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indptr = row_ends(counts)
     span = PERIODS * PERIOD
     begin = (0.8 * span * rng.random(users)).astype(np.int64)
     end = begin + ((span - begin) * (0.2 + 0.8 * rng.random(users))).astype(np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..atomic import replacing
-from ..data import CSR, Vocab
+from ..data import CSR, Vocab, row_ends
 from ..data.edges import checked, from_edges, symmetric, tidy, with_graph
 from ..errors import CorankError, suggest
 from ..memory import make_room
@@ -148,7 +148,7 @@ class DNA:
         from ..kernels import bloom
         from ..kernels.threads import run
 
-        indptr = np.concatenate([[0], np.cumsum(self.ones())]).astype(np.int64)
+        indptr = row_ends(self.ones())
         make_room(
             8.0 * indptr[-1], f"a sparse matrix of {indptr[-1]:,} bits", "take fewer bits or less depth, or set theta"
         )
@@ -298,7 +298,7 @@ def power_sum(graph: CSR, depth: int, weights: Sequence[float] = (), threshold: 
         make_room(ahead, f"G to the power {depth} of {n:,} nodes", "raise the threshold or take Graph DNA")
 
     each(work, range(0, n, height))
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    indptr = row_ends(counts)
     index, value = (np.concatenate([parts[start][k] for start in sorted(parts)]) for k in (0, 1))
     return CSR(indptr, index, value, n)
 

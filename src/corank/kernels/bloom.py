@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sample import _GOLDEN, _S32, _mix, _start, _uniform
+from .random import GOLDEN, S32, mix, seek, uniform
 from .threads import kernel
 
 LINE = 8  # words of a block: one cache line a node
@@ -30,9 +30,9 @@ _BYTES, _S56 = np.uint64(0x0101010101010101), np.uint64(56)
 @kernel
 def _place(seed: int, element: int, t: int, width: int) -> int:
     """The bit of slice t that an element sets, counted from the first bit of the filter."""
-    z = _mix(_mix(np.uint64(seed) + _GOLDEN) + _GOLDEN * np.uint64(element))
-    z = _mix(z + _GOLDEN * np.uint64(t + 1))
-    return t * width + int(((z >> _S32) * np.uint64(width)) >> _S32)  # a product, not a remainder: no bias
+    z = mix(mix(np.uint64(seed) + GOLDEN) + GOLDEN * np.uint64(element))
+    z = mix(z + GOLDEN * np.uint64(t + 1))
+    return t * width + int(((z >> S32) * np.uint64(width)) >> S32)  # a product, not a remainder: no bias
 
 
 @kernel
@@ -106,11 +106,11 @@ def spread_within(
             new[i, w] = old[i, w]
             bits += _ones(old[i, w])
         order = index[indptr[i] : indptr[i + 1]].copy()
-        _start(state, seed, turn * old.shape[0] + i)
+        seek(state, seed, turn * old.shape[0] + i)
         for left in range(order.size, 0, -1):
             if bits > limit:
                 break
-            pick = np.int64(_uniform(state) * left)
+            pick = np.int64(uniform(state) * left)
             j = order[pick]
             order[pick] = order[left - 1]
             bits = 0

@@ -27,7 +27,7 @@ import math
 
 import numpy as np
 
-from .sample import FULL, LOW, SHIFT, _scatter, _start, _word
+from .random import FULL, LOW, SHIFT, next_word, scatter, seek
 from .sgd import Blocks, Parts, below, free, shuffle
 from .threads import kernel
 
@@ -76,7 +76,7 @@ def negatives(
             user = -1 - value[p]
             for k in range(indptr[user], indptr[user + 1]):
                 holder[index[k]] = user
-        _start(state, seed, p)
+        seek(state, seed, p)
         i = item[p]
         first = member_first[stripe[i]]
         count = member_first[stripe[i] + 1] - first
@@ -102,10 +102,10 @@ def _move_some(
     """The step of a triple in coordinates drawn one by one; hold = lr * reg."""
     longer = np.float32(FULL) / np.float32(keep)
     move, hold = move * longer, hold * longer
-    word, another = _word(state), _word(state)
+    word, another = next_word(state), next_word(state)
     none = np.float32(0)
     for f in range(u.size):
-        coins, third = _scatter(word, f), _scatter(another, f)
+        coins, third = scatter(word, f), scatter(another, f)
         a, b, c = u[f], v[f], w[f]
         u[f] = a + (move * (b - c) - hold * a if (coins & LOW) < keep else none)
         v[f] = b + (move * a - hold * b if (coins >> SHIFT) < keep else none)
@@ -141,7 +141,7 @@ def step(
         block = group * side + stripe
         low, high = blocks.first[block], blocks.first[block + 1]
         members = blocks.members[blocks.member_first[stripe] : blocks.member_first[stripe + 1]]
-        _start(state, seed, block)
+        seek(state, seed, block)
         shuffle(state, low, high, blocks.user, blocks.item, blocks.value)
         for p in range(low, high):
             place = blocks.item_place[blocks.item[p]]
@@ -207,7 +207,7 @@ def losses(
         count[r] = 0
         if high - low == V.shape[0]:
             continue
-        _start(state, 0, r)
+        seek(state, 0, r)
         for p in range((low + every - 1) // every * every, high, every):
             i = index[p]
             for _ in range(negatives):
@@ -246,7 +246,7 @@ def fold_in(
         x[:] = 0
         if high - low == V.shape[0]:
             continue
-        _start(state, 0, 0)
+        seek(state, 0, 0)
         for turn in range(passes):
             rate = lr * np.float32(passes - turn) / np.float32(passes)
             for p in range(low, high):

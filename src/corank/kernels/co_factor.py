@@ -18,7 +18,7 @@ import numpy as np
 
 from .als import settle
 from .normal import ROWS, add_outer, add_scaled, rounded
-from .sample import _start, _uniform
+from .random import seek, uniform
 from .threads import kernel
 
 
@@ -105,12 +105,12 @@ def draw_zeros(
     used = np.zeros(columns, np.uint8)
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
-        _start(state, seed, r)
+        seek(state, seed, r)
         for p in range(indptr[r], indptr[r + 1]):
             used[index[p]] = 1
         p = zeros[r]
         while p < zeros[r + 1]:
-            j = int(_uniform(state) * columns)
+            j = int(uniform(state) * columns)
             if used[j] == 0:
                 used[j] = 1
                 out[p] = j

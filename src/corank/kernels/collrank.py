@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sample import _start, _uniform
+from .random import seek, uniform
 from .threads import kernel
 
 
@@ -27,10 +27,10 @@ def shuffle(
     """Put the pairs of each list into random order; stream int64[users] names the random numbers of each list."""
     state = np.empty(1, np.uint64)
     for i in range(start, stop):
-        _start(state, seed, stream[i])
+        seek(state, seed, stream[i])
         first = pair_indptr[i]
         for t in range(pair_indptr[i + 1] - first - 1, 0, -1):
-            other = first + min(t, int(_uniform(state) * (t + 1)))
+            other = first + min(t, int(uniform(state) * (t + 1)))
             here = first + t
             high[here], high[other] = high[other], high[here]
             low[here], low[other] = low[other], low[here]

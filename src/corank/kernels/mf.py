@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sample import FULL, LOW, SHIFT, _scatter, _start, _word
+from .random import FULL, LOW, SHIFT, next_word, scatter, seek
 from .sgd import Blocks, shuffle
 from .threads import kernel
 
@@ -37,10 +37,10 @@ def _move_some(
     """x and v a step along move * (v, x) - (hold_x x, hold_v v), in coordinates drawn one by one."""
     longer = np.float32(FULL) / np.float32(keep)
     move, hold_x, hold_v = move * longer, hold_x * longer, hold_v * longer
-    word = _word(state)
+    word = next_word(state)
     none = np.float32(0)
     for f in range(x.size):
-        coins = _scatter(word, f)
+        coins = scatter(word, f)
         a, b = x[f], v[f]
         x[f] = a + (move * b - hold_x * a if (coins & LOW) < keep else none)
         v[f] = b + (move * a - hold_v * b if (coins >> SHIFT) < keep else none)
@@ -73,7 +73,7 @@ def step(
     for group in range(start, stop):
         block = group * blocks.side + (group + turn) % blocks.side
         low, high = blocks.first[block], blocks.first[block + 1]
-        _start(state, seed, block)
+        seek(state, seed, block)
         shuffle(state, low, high, blocks.user, blocks.item, blocks.value)
         for p in range(low, high):
             u, i = blocks.user[p], blocks.item[p]

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from .sample import _start, _uniform
+from .random import seek, uniform
 from .sigmoid import sigmoids
 from .threads import kernel
 
@@ -30,7 +30,7 @@ _NONE, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np
 def _shuffle(state: np.ndarray, low: int, high: int, order: np.ndarray) -> None:
     """Put order[low:high] into random order (Fisher and Yates)."""
     for p in range(high - 1, low, -1):
-        q = low + np.int64(_uniform(state) * (p + 1 - low))
+        q = low + np.int64(uniform(state) * (p + 1 - low))
         order[p], order[q] = order[q], order[p]
 
 
@@ -58,7 +58,7 @@ def queue(
     free = np.empty(columns, np.int32)
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
-        _start(state, seed, stream[r])
+        seek(state, seed, stream[r])
         own = own_indptr[r]
         mine = own_indptr[r + 1] - own
         head = indptr[r]
@@ -76,9 +76,9 @@ def queue(
             used[own_index[own + p]] = 1
         if 2 * size <= columns:  # at most half of the throws are lost
             for p in range(head + mine, head + size):
-                pick = np.int64(_uniform(state) * columns)
+                pick = np.int64(uniform(state) * columns)
                 while used[pick]:
-                    pick = np.int64(_uniform(state) * columns)
+                    pick = np.int64(uniform(state) * columns)
                 used[pick] = 1
                 index[p] = pick
         else:
@@ -88,7 +88,7 @@ def queue(
                     free[left] = j
                     left += 1
             for p in range(head + mine, head + size):
-                q = np.int64(_uniform(state) * left)
+                q = np.int64(uniform(state) * left)
                 left -= 1
                 index[p] = free[q]
                 free[q] = free[left]

@@ -1,8 +1,6 @@
 """Drawing rows from known distributions; each row has its own random stream, so that threads cannot change the result.
 
-Each row of a CSR-like layout (`indptr`) owns a splitmix64 stream (Steele, Lea and Flood 2014) that starts at a hash of
-(seed, row): whoever works on the row draws the same numbers. Cost: O(log columns) a draw; memory beyond the output is
-O(columns) a thread.
+Cost: O(log columns) per draw; memory beyond the output is O(columns) per thread.
 
 Shapes: n entries in R rows over C columns that fall into G groups and P periods.
 indptr int64[R + 1]; item int32[n]; time int64[n]; score float32[n]; taste float32[R, G]; ladder float64[P, C], the
@@ -16,76 +14,8 @@ import math
 
 import numpy as np
 
+from .random import bisect, normal, seek, uniform
 from .threads import kernel
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX2 = np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31, _S11, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(32)
-_GOLDEN32, _HASH1, _HASH2 = np.uint32(0x9E3779B9), np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
-_H16, _H15 = np.uint32(16), np.uint32(15)
-FULL, LOW, SHIFT = np.uint32(65_536), np.uint32(65_535), np.uint32(16)  # a word is two coins of 16 bits
-
-
-def kept(dropout: float) -> np.uint32 | None:
-    """How many of FULL equally likely coins let a coordinate move; None where all of them do."""
-    return np.uint32(round((1.0 - dropout) * int(FULL))) if dropout > 0 else None
-
-
-@kernel
-def _mix(z: np.uint64) -> np.uint64:
-    z = (z ^ (z >> _S30)) * _MIX1
-    z = (z ^ (z >> _S27)) * _MIX2
-    return z ^ (z >> _S31)
-
-
-@kernel
-def _start(state: np.ndarray, seed: int, row: int) -> None:
-    """Put `state` uint64[1] at the head of the stream of `row`."""
-    state[0] = _mix(np.uint64(seed) + _GOLDEN * _mix(np.uint64(row) + _GOLDEN))
-
-
-@kernel
-def _uniform(state: np.ndarray) -> float:
-    """The next number of the stream, in [0, 1)."""
-    state[0] += _GOLDEN
-    return np.float64(_mix(state[0]) >> _S11) * (1.0 / 9007199254740992.0)
-
-
-@kernel
-def _word(state: np.ndarray) -> np.uint32:
-    """The next 32 random bits of the stream."""
-    state[0] += _GOLDEN
-    return np.uint32(_mix(state[0]) >> _S32)
-
-
-@kernel
-def _scatter(word: np.uint32, f: int) -> np.uint32:
-    """The f-th of many 32-bit words that one random word stands for; a loop over f is a vector loop (Wellons 2018)."""
-    # Products of 32-bit numbers are made with 64 bits here, so each is cut back.
-    z = np.uint32(word + np.uint32(f) * _GOLDEN32)
-    z = np.uint32((z ^ (z >> _H16)) * _HASH1)
-    z = np.uint32((z ^ (z >> _H15)) * _HASH2)
-    return z ^ (z >> _H16)
-
-
-@kernel
-def _normal(state: np.ndarray) -> float:
-    radius = math.sqrt(-2.0 * math.log(1.0 - _uniform(state)))
-    return radius * math.cos(2.0 * math.pi * _uniform(state))
-
-
-@kernel
-def _rung(ladder: np.ndarray, low: int, high: int, x: float) -> int:
-    """Smallest position in low..high whose running total is above x (the last one when none is)."""
-    high -= 1
-    while low < high:
-        middle = (low + high) >> 1
-        if ladder[middle] > x:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @kernel
@@ -156,7 +86,7 @@ def choices(
     state = np.empty(1, np.uint64)
     steps = np.empty(groups, np.float64)
     for r in range(start, stop):
-        _start(state, seed, r)
+        seek(state, seed, r)
         n = indptr[r + 1] - indptr[r]
         total = 0.0
         for g in range(groups):
@@ -166,9 +96,9 @@ def choices(
         moments = np.empty(n, np.float64)
         sum_gaps = 0.0
         for t in range(n):
-            sum_gaps -= math.log(1.0 - _uniform(state))
+            sum_gaps -= math.log(1.0 - uniform(state))
             moments[t] = sum_gaps
-        sum_gaps -= math.log(1.0 - _uniform(state))
+        sum_gaps -= math.log(1.0 - uniform(state))
         for t in range(n):
             at = indptr[r] + t
             moment = begin[r] + np.int64(moments[t] / sum_gaps * (end[r] - begin[r]))
@@ -176,20 +106,20 @@ def choices(
             rungs = ladder[p]
             j = -1
             for _ in range(tries):
-                g = _rung(steps, 0, groups, _uniform(state) * total)
-                j = _rung(rungs, first[g], first[g + 1], _uniform(state))
+                g = bisect(steps, 0, groups, uniform(state) * total)
+                j = bisect(rungs, first[g], first[g + 1], uniform(state))
                 if mark[member[j]] != r:
                     break
                 j = -1
             if j < 0:
-                j = _scan(_uniform(state), mark, r, taste[r], rungs, first, member)
+                j = _scan(uniform(state), mark, r, taste[r], rungs, first, member)
                 g = _group_of(first, j)
             c = member[j]
             mark[c] = r
             item[at] = c
             time[at] = moment
             liking = weight * math.log(groups * taste[r, g]) + row_lift[r] + column_lift[c]
-            score[at] = liking + noise * _normal(state)
+            score[at] = liking + noise * normal(state)
 
 
 @kernel
@@ -203,14 +133,14 @@ def chains(
     columns, ways = successors.shape
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
-        _start(state, seed, r)
-        last = np.int64(_uniform(state) * columns)
+        seek(state, seed, r)
+        last = np.int64(uniform(state) * columns)
         item[r * length] = last
         for t in range(1, length):
-            if _uniform(state) < follow:
-                last = np.int64(successors[last, np.int64(_uniform(state) * ways)])
+            if uniform(state) < follow:
+                last = np.int64(successors[last, np.int64(uniform(state) * ways)])
             else:
-                last = np.int64(_uniform(state) * columns)
+                last = np.int64(uniform(state) * columns)
             item[r * length + t] = last
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .sample import _uniform
+from .random import uniform
 from .threads import kernel, run
 
 
@@ -135,7 +135,7 @@ def _place(
 @kernel
 def below(state: np.ndarray, n: int) -> int:
     """The next whole number of the stream, uniform in 0..n."""
-    return int(_uniform(state) * n)
+    return int(uniform(state) * n)
 
 
 @kernel

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sample import _start, _uniform
+from .random import seek, uniform
 from .sgd import Entries, below, free
 from .threads import kernel
 
@@ -74,16 +74,16 @@ def _toss(seed: int, p_user: float, p_item: float, step: np.ndarray, sides: np.n
     Two coins a step that fall as if tossed one by one; the steps between two successes are jumped over at once.
     """
     state = np.empty(1, np.uint64)
-    _start(state, seed, 0)
+    seek(state, seed, 0)
     either = p_user + p_item - p_user * p_item
     missed = math.log1p(-either)  # -inf where nothing is missed: jumps of 0
     k, end = -1, 0
     while True:
-        jump = math.log(1.0 - _uniform(state)) / missed
+        jump = math.log(1.0 - uniform(state)) / missed
         if jump >= step.size - 1 - k:
             return end
         k += 1 + int(jump)
-        x = _uniform(state) * either
+        x = uniform(state) * either
         step[end] = k
         sides[end] = 1 if x < p_user * (1.0 - p_item) else 3 if x < p_user else 2
         end += 1
@@ -103,7 +103,7 @@ def _stand_in(
 ) -> None:
     """Replace row[k] by somebody else wherever sides[k] has the bit `side`."""
     state = np.empty(1, np.uint64)
-    _start(state, seed, side)
+    seek(state, seed, side)
     n = pool.size
     for k in range(row.size):
         if sides[k] & side == 0:
@@ -115,7 +115,7 @@ def _stand_in(
             low, high = indptr[own], indptr[own + 1]
             degree = high - low - 1
             weight = rho * degree
-            if degree == n - 1 or _uniform(state) * (weight + n - 1 - degree) < weight:
+            if degree == n - 1 or uniform(state) * (weight + n - 1 - degree) < weight:
                 at = low + below(state, degree)
                 row[k] = pool[near[at + 1 if near[at] >= own else at]]
             else:

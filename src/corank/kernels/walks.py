@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sample import _rung, _start, _uniform
+from .random import bisect, seek, uniform
 from .threads import kernel
 
 
@@ -53,7 +53,7 @@ def walk(
     largest = max(1.0, back, on)
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
-        _start(state, seed, r)
+        seek(state, seed, r)
         before, here = -1, r % n
         out[r, 0] = here
         for t in range(1, out.shape[1]):
@@ -62,11 +62,11 @@ def walk(
                 out[r, t:] = -1
                 break
             while True:
-                k = index[_rung(ladder, low, high, _uniform(state) * ladder[high - 1])]
+                k = index[bisect(ladder, low, high, uniform(state) * ladder[high - 1])]
                 if before < 0:
                     break
                 factor = back if k == before else 1.0 if _linked(indptr, index, before, k) else on
-                if factor == largest or _uniform(state) * largest < factor:
+                if factor == largest or uniform(state) * largest < factor:
                     break
             out[r, t] = k
             before, here = here, k

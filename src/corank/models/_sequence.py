@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answering import read_histories, require_fitted, user_codes
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError, MissingExtra
 from ..model import Model
 from ..training import logger
@@ -279,7 +279,7 @@ class Sequential(Model):
 
     def _recent(self, users: Array) -> CSR:
         """What is known of users: their newest items, in order."""
-        indptr = np.concatenate([[0], np.cumsum(self.user_length_)]).astype(np.int64)
+        indptr = row_ends(self.user_length_)
         if indptr[-1] != self.recent_.size:
             raise ValueError("the stored sequences have another length than they say")
         return CSR(indptr, self.recent_, np.ones(self.recent_.size, np.float32), len(self.items_)).take(users)

@@ -45,16 +45,16 @@ class BPR(SharedRows):
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         rng = training.rng
         from ..kernels import bpr as kernels
-        from ..kernels import sample, sgd, sse
+        from ..kernels import random, sgd, sse
         from ..kernels.threads import run
 
-        each, laws, keep = int(self.negatives), self._laws(data), sample.kept(self.dropout)
+        each, laws, keep = int(self.negatives), self._laws(data), random.kept(self.dropout)
         user = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
         entries = sgd.Entries(user, rows.index, np.full(user.size, each, np.int32))
         side = sgd.sides(user.size, rows.rows, rows.columns)
-        self.user_factors_ = self._start(rng, rows.rows)
+        self.user_factors_ = self.seek(rng, rows.rows)
         self.user_factors_[np.diff(rows.indptr) == 0] = 0  # who says nothing is shown what is popular
-        self.item_factors_ = self._start(rng, rows.columns)
+        self.item_factors_ = self.seek(rng, rows.columns)
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         learned = (self.user_factors_, self.item_factors_, self.item_bias_)
         for epoch in training.epochs():
@@ -68,7 +68,7 @@ class BPR(SharedRows):
             sgd.sweep(kernels.step, sgd.fill(parts, steps), int(rng.integers(2**62)), *rates, *learned)
             training.report(objective=self._objective(rows))
 
-    def _start(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
+    def seek(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))
 
     def _objective(self, rows: CSR) -> float:

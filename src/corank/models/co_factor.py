@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset, from_scipy
+from ..data import CSR, Array, Dataset, from_scipy, row_ends
 from ..params import param
 from ._graph import GraphOptions, Side
 from ._sparse import transposed
@@ -67,7 +67,7 @@ class CoFactor(GraphOptions, ALS):
         counts = np.diff(ones.indptr)
         # At most half of what is free: a row that has nearly everything would have no zeros left to draw.
         wanted = np.minimum(np.rint(self.zeros * counts).astype(np.int64), (ones.columns - counts) // 2)
-        zeros = np.concatenate([[0], np.cumsum(wanted)])
+        zeros = row_ends(wanted)
         drawn = np.empty(zeros[-1], np.int32)
         run(draw_zeros, ones.rows, ones.indptr, ones.index, ones.columns, self.seed, zeros, drawn, cost=ones.indptr)
         indptr = ones.indptr + zeros

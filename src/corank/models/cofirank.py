@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -137,7 +137,7 @@ class CofiRank(Model):
         for r in np.flatnonzero(lengths > self.list_length):
             order = np.random.default_rng(self.seed).permutation(lengths[r])
             keep[rows.indptr[r] + order[self.list_length :]] = False
-        indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, self.list_length))]).astype(np.int64)
+        indptr = row_ends(np.minimum(lengths, self.list_length))
         return CSR(indptr, rows.index[keep], rows.value[keep], rows.columns)
 
     def _item_step(

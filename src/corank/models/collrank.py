@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -108,7 +108,7 @@ class CollRank(Model):
                 f"CollRank(max_pairs={self.max_pairs:,}) allows fewer: raise max_pairs, or use primal_cr, which learns "
                 "the same without writing pairs down"
             )
-        indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        indptr = row_ends(count)
         if comparisons is not None:
             high, low = places(rows, comparisons)
         else:

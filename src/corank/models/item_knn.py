@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -73,7 +73,7 @@ class ItemKNN(Model):
             cost=columns.indptr,
         )
         real = items >= 0
-        self.sim_indptr_ = np.concatenate([[0], np.cumsum(real.sum(axis=1))]).astype(np.int64)
+        self.sim_indptr_ = row_ends(real.sum(axis=1))
         self.sim_index_, self.sim_value_ = items[real], best[real]
         # How much each training row counts in a sum; empty means 1 each.
         self.seen_value_ = np.empty(0, np.float32) if self.weighting == "none" else rows.value

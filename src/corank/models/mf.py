@@ -37,7 +37,7 @@ class MF(SharedRows, ALS):
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         rng = training.rng
-        from ..kernels import csr, mf, sample, sgd, sse
+        from ..kernels import csr, mf, random, sgd, sse
 
         # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
         by_item, by_user = csr.count(data.item, len(data.items)), csr.count(data.user, len(data.users))
@@ -47,7 +47,7 @@ class MF(SharedRows, ALS):
         items = CSR(by_item, data.user[order], data.value[order], len(data.users))
         owner = np.repeat(np.arange(users.rows, dtype=np.int32), np.diff(by_user))
         entries = sgd.Entries(owner, index, value)
-        laws, keep = self._laws(data), sample.kept(self.dropout)
+        laws, keep = self._laws(data), random.kept(self.dropout)
         self._centre(data)
         scale = np.float32(0.1 / np.sqrt(self.dim))
         self.user_factors_ = rng.standard_normal((users.rows, self.dim), np.float32) * scale

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, row_ends
 from ..model import Model
 from ..params import param
 from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usual_reg
@@ -96,7 +96,7 @@ class PrimalCR(Model):
             high, low = places(rows, comparisons)
         else:
             run(pair_kernels.comparable, rows.rows, rows.indptr, level, width, count, cost=rows.indptr)
-        pair_indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        pair_indptr = row_ends(count)
         if comparisons is None and (self.pairwise or self.loss == "logistic"):
             kind = pair_kernels.SQUARED_HINGE
             high, low = np.empty((2, pair_indptr[-1]), np.int32)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Dataset
+from ..data import CSR, Dataset, row_ends
 from ..errors import CorankError
 from ..memory import make_room
 from ..params import param
@@ -150,7 +150,7 @@ class SQLRank(Listwise):
             level[:] = 0
         own = np.diff(rows.indptr)
         size = own + zeros
-        indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        indptr = row_ends(size)
         head = np.repeat(rows.indptr[:-1], own)
         at = np.arange(rows.index.size) - head + np.repeat(indptr[:-1], own)
         index = np.zeros(indptr[-1], np.int32)

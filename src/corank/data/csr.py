@@ -1,0 +1,52 @@
+"""Compressed sparse rows: the form in which models and kernels read a dataset or a graph."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+def row_ends(counts: ArrayLike) -> NDArray[np.int64]:
+    """The `indptr` of rows with these numbers of entries: int64[rows + 1], a running total that starts at 0."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+class CSR(NamedTuple):
+    """Compressed rows. `csr()` sorts each row by column; `sequences()` keeps each row in time order."""
+
+    indptr: NDArray[np.int64]  # [rows + 1]
+    index: NDArray[np.int32]  # type: ignore[assignment]  # [n] column of each entry
+    value: NDArray[np.float32]  # [n]
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        return self.indptr.size - 1
+
+    def take(self, rows: Array) -> CSR:
+        """The rows asked for, in that order."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = row_ends(lengths)
+        at = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(self.indptr[:-1][rows], lengths)
+        return CSR(indptr, self.index[at], self.value[at], self.columns)
+
+    def scipy(self) -> Any:
+        """The same as a `scipy.sparse.csr_array`, sharing memory."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.value, self.index, self.indptr), shape=(self.rows, self.columns))
+
+
+def from_scipy(matrix: Any) -> CSR:
+    """A CSR from any scipy sparse matrix or dense array (for graphs)."""
+    from scipy.sparse import csr_array
+
+    sparse = csr_array(matrix)
+    sparse.sum_duplicates()
+    return CSR(
+        sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data.astype(np.float32), sparse.shape[1]
+    )

@@ -1,0 +1,40 @@
+"""Factor models: a score is the inner product of a user's and an item's vector, plus an item bias if there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import CSR, Array
+from ..model import Model
+
+
+class FactorModel(Model):
+    """A model with `user_factors_` (users, dim), `item_factors_` (items, dim) and maybe `item_bias_` (items,).
+
+    A subclass writes `_fit` and `_fold_in`.
+    """
+
+    user_factors_: NDArray[np.float32]
+    item_factors_: NDArray[np.float32]
+
+    def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
+        """Vectors (rows, dim) of unseen users, with the items as they were learned."""
+        raise NotImplementedError
+
+    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self._inner(self.user_factors_[users])
+
+    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
+        return self._inner(self._fold_in(histories))
+
+    def _inner(self, vectors: Array) -> NDArray[np.float32]:
+        """Scores (batch, items) of user vectors (batch, dim)."""
+        scores = vectors @ self.item_factors_.T
+        bias = getattr(self, "item_bias_", None)
+        return np.asarray(scores if bias is None else scores + bias)
+
+    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
+        bias = getattr(self, "item_bias_", None)
+        return np.asarray(scores if bias is None else scores + bias[items], np.float64)

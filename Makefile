@@ -2,40 +2,53 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check install bench docs format clean
+.PHONY: demo test test-cpus check install bench docs generate format clean
 .DEFAULT_GOAL := demo
 
-demo: $(STAMP)            ## leaderboard, report and saved model on embedded synthetic data, into out/demo
+demo: $(CORE)             ## leaderboard, report and saved model on embedded synthetic data, into out/demo
 	$(BIN)/corank demo -o out/demo
 
-test: $(STAMP)            ## all tests
-	$(BIN)/python -m pytest
+test: $(DEV)              ## all tests, in one process per core
+	$(BIN)/python -m pytest -n auto
 
-check: $(STAMP)           ## lint, format, types, who may import whom
+test-cpus: $(DEV)         ## the tests that depend on rounding, with the instruction sets of other processors
+	$(BIN)/python tests/cpus.py
+
+check: $(DEV)             ## lint, format, types, layers, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/test_imports.py
+	$(BIN)/python -m pytest tests/test_imports.py tests/test_generated.py
 
-install: $(STAMP)         ## venv and package with all extras
+install: $(DEV)           ## venv and package with all extras
 
-bench: $(STAMP)           ## speed and memory against peers, in one run, into out/bench
+bench: $(DEV)             ## speed and memory against peers, in one run, into out/bench
 	$(BIN)/python -m benchmarks -o out/bench
 
-docs: $(STAMP)            ## the documentation as a site, into site/
+docs: $(DEV)              ## the documentation as a site, into site/
 	$(BIN)/mkdocs build --quiet --strict --site-dir site
 
-format: $(STAMP)
+generate: $(DEV)          ## what is made from the sources: tables of models, navigation, stubs, the design page's tree
+	$(BIN)/python docs/generate.py
+
+format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
 	rm -rf $(VENV) out site
 
-# The stamp is newer than what it was made from, so a second run installs nothing.
-$(STAMP): pyproject.toml constraints.txt
+# The stamps are newer than what they were made from, so a second run installs nothing. The demo needs the package
+# alone; tests, torch, peers and linters come on top.
+$(CORE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all]'
-	touch $(STAMP)
+	$(PIP) --no-compile -e .
+	touch $(CORE)
+
+$(DEV): $(CORE)
+	$(PIP) -e '.[all]'
+	touch $(DEV)

@@ -17,12 +17,12 @@ from __future__ import annotations
 import numpy as np
 
 from .normal import ROWS, add_outer, add_scaled, rounded, solve
-from .threads import kernel
+from .threads import inline, kernel
 
 TINY = 1e-15  # nothing beside any rating
 
 
-@kernel
+@inline
 def settle(
     r: int,
     reg: float,

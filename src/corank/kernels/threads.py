@@ -47,6 +47,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
 
 
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile `function` into each kernel that calls it."""
+    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)(function)
+
+
 def threads() -> int:
     """Number of threads kernels use: `set_threads`, else `CORANK_THREADS`, else the cores this process may use."""
     if _threads is not None:

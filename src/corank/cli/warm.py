@@ -1,0 +1,73 @@
+"""A first run compiles on two cores: while a command works, a second process compiles the kernels it will need later.
+
+numba compiles one function at a time per process, and keeps the machine code on disk. The second process fits the
+models of the command to a tiny table, last one first, so that the command finds their kernels when it gets there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+
+class _OnCompile(logging.Handler):
+    """Starts the second process when the first kernel is being compiled: where all are on disk, there is none."""
+
+    def __init__(self, models: Sequence[str]) -> None:
+        super().__init__(logging.INFO)
+        self.models = models
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.process is None:
+            command = [sys.executable, "-m", __name__, *reversed(self.models)]
+            with contextlib.suppress(OSError):
+                self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def warming(models: Sequence[str]) -> Iterator[None]:
+    """Within this block, the kernels of these models are compiled by a second process too, if any are missing."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    handler = _OnCompile(models if cores > 1 else ())
+    logger = logging.getLogger("corank.kernels")
+    if handler.models:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        if handler.process is not None:
+            handler.process.terminate()
+            handler.process.wait()
+
+
+def compile_for(models: Sequence[str]) -> None:
+    """Fit, ask and evaluate each model on a tiny table that has all that real ones have: ratings, times, a graph."""
+    from ..data import from_arrays
+    from ..data.split import leave_last_out
+    from ..evaluation.evaluate import evaluate
+    from ..models import find
+
+    user, item = (part.ravel() for part in np.indices((12, 8)))
+    graph = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
+    data = from_arrays(user=user, item=item, value=1.0 + (user + item) % 5, time=np.arange(user.size), user_graph=graph)
+    split = leave_last_out(data)
+    for name in models:
+        # Not this process's business: the command itself will say what is wrong.
+        with contextlib.suppress(Exception):
+            cls = find(name)
+            small = {k: v for k, v in {"dim": 4, "epochs": 1}.items() if k in cls().params()}
+            model = cls(**small).fit(split.train)
+            evaluate(model, split, ["ndcg@10", "mrr@10", "coverage@10"])
+            model.recommend(histories=[[0, 1]], k=3)
+
+
+if __name__ == "__main__":
+    compile_for(sys.argv[1:])

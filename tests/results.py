@@ -11,8 +11,9 @@ import numpy as np
 
 import corank as cr
 from corank import synthetic
-from corank.evaluation.evaluate import Report, evaluate
+from corank.evaluation.evaluate import evaluate
 from corank.evaluation.metrics import metrics_of
+from corank.evaluation.report import Report
 from corank.experiment.experiment import METRICS, Experiment
 from corank.experiment.results import Results, Row
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..data.split import Split
-from ..evaluation.evaluate import Report
 from ..evaluation.metrics import Metric
+from ..evaluation.report import Report
 from ..model import Model
 from ..report import leaderboard
 

@@ -14,7 +14,8 @@ from corank import synthetic
 from corank.evaluation.evaluate import evaluate
 from corank.evaluation.metrics import metrics_of
 from corank.evaluation.report import Report
-from corank.experiment.experiment import METRICS, Experiment
+from corank.experiment.experiment import Experiment
+from corank.experiment.options import METRICS
 from corank.experiment.results import Results, Row
 
 HOSTILE = "<script>alert('1 & 2')</script> $x$ | \"q\"\x07"

@@ -145,22 +145,21 @@ def test_edges_of_an_experiment(here, tmp_path, capsys, monkeypatch):
     assert "file 'friends.csv' does not exist" in err
 
 
-def test_a_model_that_looks_at_no_graph(here, capsys):
+def test_a_model_that_uses_no_graph(here, capsys):
     code, _, err = run(capsys, "fit", "als", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
     assert code == 0
-    assert "als looks at no graph" in err
-    assert "change nothing but who is a user\n" in err
+    assert "als does not use a graph: the edges add users and have no other effect\n" in err
     code, _, err = run(capsys, "fit", "ease", "ratings.csv", "--item-edges", "related.csv", "-o", "m.corank")
-    assert "ease looks at no graph, so the edges change nothing\n" in err
+    assert "ease does not use a graph: the edges have no effect\n" in err
     code, _, err = run(capsys, "fit", "mf", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
-    assert "looks at no graph" not in err
+    assert "does not use a graph" not in err
 
 
 def test_edges_are_never_written_over(here, capsys, tmp_path):
     before = (tmp_path / "friends.csv").read_text()
     code, _, err = run(capsys, "fit", "als", "ratings.csv", "--user-edges", "friends.csv", "-o", "friends.csv")
     assert code == 2
-    assert "is the file that is read" in err
+    assert "is an input file" in err
     assert (tmp_path / "friends.csv").read_text() == before
 
 
@@ -169,8 +168,8 @@ def test_edges_are_never_written_over(here, capsys, tmp_path):
     [
         ({"user_edges": 3}, "user_edges = 3: give the name of a file"),
         ({"item_edges": "nowhere.csv"}, "'nowhere.csv' does not exist"),
-        ({"user_edges": "friends.csv", "split": "published"}, "made or split already"),
-        ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "made or split already"),
+        ({"user_edges": "friends.csv", "split": "published"}, "generated or split already"),
+        ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "generated or split already"),
     ],
 )
 def test_wrong_edges_of_an_experiment_are_a_sentence(here, options, words):

@@ -30,8 +30,8 @@ def fit(args: Args) -> None:
         writable(path.parent, path, sources=files_read(args))
     data = open_table(args)
     if given(args, *EDGES) and model.graph == "unused":
-        but = ", but its users are part of the data" if args.user_edges is not None else ""
-        say(f"{args.model} does not use a graph: the edges have no effect{but}")
+        effect = "the edges add users and have no other effect" if args.user_edges else "the edges have no effect"
+        say(f"{args.model} does not use a graph: {effect}")
     valid = None
     if model.params().get("patience") is not None:
         from ..experiment.experiment import Experiment

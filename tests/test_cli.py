@@ -15,6 +15,7 @@ import pytest
 
 import corank as cr
 from corank.cli import main
+from corank.experiment import entries
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,14 @@ def test_compare_writes_report_and_model(run):
     assert "<svg" in page
     assert cr.load("res/best.corank").recommend([1], k=1)
     assert "best model" in err
+
+
+def test_compare_builds_its_models_once(run, monkeypatch):
+    built = []
+    real = entries.make_model
+    monkeypatch.setattr(entries, "make_model", lambda name, params: built.append(name) or real(name, params))
+    assert run("compare {r} -o res --models popularity,item_knn --metrics ndcg@10")[0] == 0
+    assert built == ["popularity", "item_knn"]
 
 
 def test_compare_from_toml(run, folder):

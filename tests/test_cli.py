@@ -15,6 +15,7 @@ import pytest
 
 import corank as cr
 from corank.cli import main
+from corank.experiment import entries
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,14 @@ def test_compare_writes_report_and_model(run):
     assert "best model" in err
 
 
+def test_compare_builds_its_models_once(run, monkeypatch):
+    built = []
+    real = entries.make_model
+    monkeypatch.setattr(entries, "make_model", lambda name, params: built.append(name) or real(name, params))
+    assert run("compare {r} -o res --models popularity,item_knn --metrics ndcg@10")[0] == 0
+    assert built == ["popularity", "item_knn"]
+
+
 def test_compare_from_toml(run, folder):
     Path("e.toml").write_text(
         f"data = '{folder / 'ratings.csv'}'\nmetrics = ['recall@10']\n[split]\nname = 'holdout'\nby = 'user'\n"
@@ -251,7 +260,7 @@ MISTAKES = [
     ("fit wmf nowhere.csv -o x.corank", "nowhere.csv"),
     ("fit wmf {r} -o x.corank --user who", "who"),
     ("fit wmf {r} -o x.corank --duplicates lst", "did you mean 'last'"),
-    ("fit wmf {r} -o x.corank --positive 9", "lower --positive"),
+    ("fit wmf {r} -o x.corank --positive 9", "lower positive"),
     ("compare {r} --metrics ndgc@10", "did you mean"),
     ("compare {r} --metrics ndcg@0", "ndcg@0"),
     ("compare {r} --models wmf,esae", "did you mean 'ease'"),

@@ -145,22 +145,21 @@ def test_edges_of_an_experiment(here, tmp_path, capsys, monkeypatch):
     assert "file 'friends.csv' does not exist" in err
 
 
-def test_a_model_that_looks_at_no_graph(here, capsys):
+def test_a_model_that_uses_no_graph(here, capsys):
     code, _, err = run(capsys, "fit", "als", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
     assert code == 0
-    assert "als looks at no graph" in err
-    assert "change nothing but who is a user\n" in err
+    assert "als does not use a graph: the edges add users and have no other effect\n" in err
     code, _, err = run(capsys, "fit", "ease", "ratings.csv", "--item-edges", "related.csv", "-o", "m.corank")
-    assert "ease looks at no graph, so the edges change nothing\n" in err
+    assert "ease does not use a graph: the edges have no effect\n" in err
     code, _, err = run(capsys, "fit", "mf", "ratings.csv", "--user-edges", "friends.csv", "-o", "m.corank")
-    assert "looks at no graph" not in err
+    assert "does not use a graph" not in err
 
 
 def test_edges_are_never_written_over(here, capsys, tmp_path):
     before = (tmp_path / "friends.csv").read_text()
     code, _, err = run(capsys, "fit", "als", "ratings.csv", "--user-edges", "friends.csv", "-o", "friends.csv")
     assert code == 2
-    assert "is the file that is read" in err
+    assert "is an input file" in err
     assert (tmp_path / "friends.csv").read_text() == before
 
 
@@ -169,8 +168,8 @@ def test_edges_are_never_written_over(here, capsys, tmp_path):
     [
         ({"user_edges": 3}, "user_edges = 3: give the name of a file"),
         ({"item_edges": "nowhere.csv"}, "'nowhere.csv' does not exist"),
-        ({"user_edges": "friends.csv", "split": "published"}, "made or split already"),
-        ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "made or split already"),
+        ({"user_edges": "friends.csv", "split": "published"}, "generated or split already"),
+        ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "generated or split already"),
     ],
 )
 def test_wrong_edges_of_an_experiment_are_a_sentence(here, options, words):
@@ -187,10 +186,10 @@ def test_a_named_dataset_with_a_graph_brings_its_models(tmp_path, monkeypatch):
     (folder / "trust.txt").write_text("1 2 1\n2 3 1\n4 40 1\n")
     monkeypatch.setenv("CORANK_DATA", str(tmp_path))
     asked = cr.Experiment(data="filmtrust", task="explicit")
-    assert "grmf" in [row.label for row in asked.rows_asked()]
+    assert "grmf" in [row.label for row in asked.entries()]
     assert asked._rows(0) is asked._rows(1)  # opened once
     made = {"synthetic": "simulation", "users": 40, "items": 20, "rank": 2, "train": 0.5}
-    assert "grmf" in [row.label for row in cr.Experiment(data=made, task="explicit").rows_asked()]
+    assert "grmf" in [row.label for row in cr.Experiment(data=made, task="explicit").entries()]
 
 
 def test_a_file_that_changed_is_read_again(tmp_path):
@@ -205,8 +204,8 @@ def test_torch_is_announced_once_and_only_when_it_is_loaded():
     pytest.importorskip("torch")
     code = (
         "import importlib.util, sys\n"
-        "from corank.cli.show import loading_told\n"
-        "with loading_told():\n"
+        "from corank.cli.show import announcing_torch\n"
+        "with announcing_torch():\n"
         "    importlib.util.find_spec('torch')\n"
         "    print('looked', file=sys.stderr)\n"
         "    import torch\n"

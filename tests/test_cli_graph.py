@@ -159,5 +159,5 @@ def test_the_table_is_never_written_over(tmp_path, capsys):
     table = tmp_path / "edges.csv"
     table.write_text("source,target\nann,bob\nbob,cy\n")
     assert main(["graph", "encode", str(table), "-o", str(table)]) != 0
-    assert "is the file that is read" in capsys.readouterr().err
+    assert "is an input file" in capsys.readouterr().err
     assert table.read_text() == "source,target\nann,bob\nbob,cy\n"

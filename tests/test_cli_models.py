@@ -49,7 +49,7 @@ def test_patience_holds_rows_out(table, tmp_path, capsys):
         capsys, "fit", "sql_rank", table, "-o", tmp_path / "m.corank", "--patience", 1, "--epochs", 30, "--dim", 4
     )
     assert code == 0
-    assert "say when to stop" in err
+    assert "held-out validation rows" in err
     assert len(cr.load(tmp_path / "m.corank").history_) < 30
     with pytest.raises(cr.CorankError, match="patience=3 needs validation rows"):
         cr.SQLRank(patience=3).fit(cr.synthetic.realistic(users=60, items=80, rows=1_200, groups=4, seed=3).data)
@@ -73,7 +73,7 @@ def test_checkpoint_is_not_the_ratings(table, tmp_path, capsys):
     before = Path(table).read_bytes()
     code, err = ended(capsys, "fit", "wmf", table, "-o", tmp_path / "m.corank", "--checkpoint", table)
     assert code == 2
-    assert "is the file that is read, and would be lost" in err
+    assert "is an input file and would be overwritten" in err
     assert Path(table).read_bytes() == before
 
 

@@ -207,7 +207,7 @@ def _line(said: str, came: str) -> bool:
 
 TIMES = (
     (r"fit [\d.]+ s  evaluation [\d.]+ s$", "fit ... s  evaluation ... s"),
-    (r"learned in [\d.]+ s", "learned in ... s"),
+    (r"fitted in [\d.]+ s", "fitted in ... s"),
     (r"(oracle|best|\d\.\d+|<0\.001 \*+|\*+) +(< 1 ms|\d+ ms|[\d.]+ s)$", r"\1 ..."),
     (r"  p +fit$", "  p ... fit"),
 )

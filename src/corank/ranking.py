@@ -1,4 +1,4 @@
-"""A ranking is a value: for each user the best items, in order, with their scores."""
+"""`Ranking`: for each user the best items, in order, with their scores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from .data import Array, Vocab
 from .errors import CorankError
 
-BLOCK_BYTES = 8_000_000  # of scores at a time: small enough for the cache, large enough for the matrix product
+BLOCK_BYTES = 8_000_000  # scores per block: small enough for the cache, large enough for the matrix product
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The best items of each user: `items` are codes of `vocab`, -1 where there was nothing left to recommend."""
+    """The best items of each user: `items` are codes of `vocab`, -1 where there were fewer candidates."""
 
-    users: Array  # [n] external ids, or row numbers for histories
+    users: Array  # [n] external ids; for histories their names or row numbers
     items: NDArray[np.int32]  # [n, k]
     scores: NDArray[np.float32]  # [n, k], -inf where padded
     vocab: Vocab
@@ -71,7 +71,7 @@ class Ranking:
 
 
 def blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Row ranges whose score block stays small: nothing here ever holds users x items."""
+    """Row ranges whose blocks of scores are small, so that nothing ever holds users x items."""
     size = max(16, BLOCK_BYTES // (4 * max(columns, 1)))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
@@ -85,7 +85,7 @@ def top_k(scores: Array, k: int, items: Array, best: Array) -> None:
     if k <= 256:
         run(select, len(scores), scores, items, best)
         return
-    # The one-scan kernel keeps a short list; for long ones sorting is the better bargain.
+    # The kernel inserts into a short list; for long ones sorting is faster.
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     best[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
     items[:, : order.shape[1]] = order

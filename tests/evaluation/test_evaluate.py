@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.evaluation.evaluate import resampled_means, validation_ndcg
+from corank.evaluation.evaluate import validation_ndcg
+from corank.evaluation.intervals import resampled_means
 from corank.evaluation.metrics import Metric, Positions, metric
 from corank.evaluation.protocol import Protocol
 from toys import Table, some_data
@@ -53,6 +54,16 @@ def test_coverage_and_novelty_look_at_what_recommend_gives(split: cr.Split) -> N
     share = np.bincount(split.train.item, minlength=len(split.train.items)) / np.unique(split.train.user).size
     assert report["novelty@3"] == pytest.approx(np.mean(-np.log2(share[lists])))
     assert np.isnan(report.per_user["coverage@3"]).all()
+
+
+def test_a_report_keeps_the_top_lists_that_a_metric_needed(split: cr.Split) -> None:
+    known = cr.Split(split.train, split.valid.take(slice(0, 0)), split.test, "no validation")
+    model = Table().fit(split.train)
+    top, expected = cr.evaluate(model, known, ["ndcg@10", "novelty@3"]).top, model.recommend(split.users, k=3)
+    assert top is not None
+    assert list(top) == list(expected)
+    assert cr.evaluate(model, known, "ndcg@10").top is None
+    assert cr.evaluate(model, known, "ndcg@10", protocol="rated").top is None
 
 
 def test_interval_covers_the_mean_as_often_as_it_says() -> None:
@@ -105,7 +116,7 @@ def test_own_functions_are_metrics(split: cr.Split) -> None:
     model = Table().fit(split.train)
     report = cr.evaluate(model, split, [first_place, "precision@1", Metric("same", 1, first_place)])
     assert report["first_place"] == report["precision@1"] == report["same"] == report[first_place]
-    with pytest.raises(cr.CorankError, match="one a user"):
+    with pytest.raises(cr.CorankError, match="one value per user"):
         cr.evaluate(model, split, lambda p: p.above)
 
 
@@ -146,7 +157,7 @@ def test_bad_requests_get_a_sentence(split: cr.Split, data: cr.Dataset) -> None:
         (lambda: cr.evaluate(model, split, seed=-1), "seed=-1"),
         (lambda: cr.evaluate(model, split, bootstrap=-1), "bootstrap=-1"),
         (lambda: cr.evaluate(model, split, relevant=float("nan")), "relevant=nan"),
-        (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 looks at whole lists"),
+        (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 is computed from top lists"),
         (lambda: cr.evaluate(cr.Popularity().fit(split.train), split, "rmse"), "popularity gives only scores"),
         (lambda: cr.evaluate(model, split.test), "takes a Split, not Dataset"),
         (lambda: cr.evaluate(Table(), split), "is not fitted"),
@@ -168,10 +179,19 @@ def test_nan_scores_are_an_error_that_names_the_user(split: cr.Split, protocol: 
         cr.evaluate(model, split, protocol=protocol)
 
 
+@pytest.mark.parametrize("protocol", ["full", "sampled", "rated"])
+def test_the_known_rows_are_joined_once(split: cr.Split, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    asked: list[str] = []
+    real = cr.Split.known
+    monkeypatch.setattr(cr.Split, "known", lambda self, part: asked.append(part) or real(self, part))
+    cr.evaluate(Table().fit(split.train), split, "ndcg@10", protocol=protocol)
+    assert asked == ["test"]
+
+
 def test_scores_of_the_wrong_shape_are_an_error(split: cr.Split) -> None:
     model = Table().fit(split.train)
     model.table_ = model.table_[:, :-1]
-    with pytest.raises(cr.CorankError, match="gave scores of shape"):
+    with pytest.raises(cr.CorankError, match="returned scores of shape"):
         cr.evaluate(model, split)
 
 

@@ -91,7 +91,7 @@ def test_number_of_threads_comes_from_the_environment(monkeypatch):
 @pytest.mark.parametrize("wrong", ["many", "0", "-1", "2.5", "²"])
 def test_an_environment_that_is_no_number_of_threads_is_a_sentence(monkeypatch, wrong):
     monkeypatch.setenv("CORANK_THREADS", wrong)
-    with pytest.raises(CorankError, match=f"CORANK_THREADS='{wrong}' is no number of threads: set it to"):
+    with pytest.raises(CorankError, match=f"CORANK_THREADS='{wrong}' is not a number of threads: set it to"):
         run(lambda start, stop: None, 3)
 
 

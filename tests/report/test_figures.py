@@ -104,13 +104,13 @@ def test_what_says_nothing_is_left_out(drawn: dict[str, Any]) -> None:
 def test_portrait_fits_the_data() -> None:
     plain = cr.from_arrays(user=[1, 1, 1, 2, 2, 2], item=[1, 2, 3, 1, 2, 3])
     split = cr.holdout(plain, by="user", test=0.34, valid=0)
-    assert [f.title for f in figures.data_figures(split, figures.everything(split))] == ["Popularity", "Activity"]
+    assert [f.title for f in figures.data_figures(split, split.all_rows())] == ["Popularity", "Activity"]
     split = small().split
-    assert [f.title for f in figures.data_figures(split, figures.everything(split))][2:] == ["Values", "Time"]
+    assert [f.title for f in figures.data_figures(split, split.all_rows())][2:] == ["Values", "Time"]
     for part in ("leave_last_out", "strong_generalization"):
         split = small(part).split
         extra = 0 if split.history is None else len(split.history)
-        assert len(figures.everything(split)) == len(split.train) + len(split.valid) + len(split.test) + extra
+        assert len(split.all_rows()) == len(split.train) + len(split.valid) + len(split.test) + extra
 
 
 def test_many_models_show_the_best_and_the_last_in_colours_of_their_own(drawn: dict[str, Any]) -> None:

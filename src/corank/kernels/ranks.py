@@ -1,9 +1,9 @@
-"""Where test items stand among the candidates, and expectations over the ways in which ties can fall.
+"""Ranks of test items among the candidates, and expectations of metrics over random tie-breaking.
 
-A test row needs two numbers: `above`, how many candidates score strictly higher, and `tied`, how many score the same
-(itself included). They come from one comparing scan of the score row for each test row: no sort, and the compiler makes
-it a vector loop. Cost: candidates x test rows. Rows whose test items tie with several relevant ones need more than an
-average rank; the two kernels at the end walk the slots of each tie group, at most once over the candidates of a user.
+A test row needs two counts: `above`, the candidates that score strictly higher, and `tied`, those that score the same
+(itself included). They are found by one scan of the score row per test row, without sorting, in a loop that the
+compiler vectorises. Cost: candidates x test rows. Where several relevant items are tied, an average rank is not enough:
+the two kernels at the end go through the ranks of each tie group, at most once over the candidates of a user.
 
 Shapes: scores float32[b, n]; indptr int64[b + 1] over test rows; index int32[r] column of each test row; above, tied
 int32[r]. A tie group is a set of equal scores of one user: g_above, g_tied, g_count (relevant rows in it)
@@ -17,14 +17,13 @@ import numpy as np
 from .threads import kernel
 from .topk import mask_rows
 
-CHUNK = (
-    4096  # counts are kept in float32, the type of the scores, to fill the vector lanes: exact far beyond this length
-)
+# Counts are float32, the type of the scores, to use all vector lanes: exact far beyond this length.
+CHUNK = 4096
 
 
 @kernel
 def _count(row: np.ndarray, score: float) -> tuple[int, int]:
-    """How many entries of `row` are above `score`, and how many equal it."""
+    """The number of entries of `row` above `score`, and of those equal to it."""
     above = 0
     tied = 0
     for low in range(0, row.size, CHUNK):
@@ -62,7 +61,7 @@ def rank_all(
     candidates: np.ndarray,
     bad: np.ndarray,
 ) -> None:
-    """Rank the test items of each row among all columns but the known ones; a known test item stays a candidate.
+    """Rank the test items of each row among all columns but the known ones; test items are always candidates.
 
     known_row int32[b]: the row of the known CSR (sorted by column) that belongs to each score row. `scores` is masked
     in place. Out: mine float32[r] score of each test row, above, tied; candidates int64[b]; bad bool[b], true where a
@@ -132,7 +131,7 @@ def pair_errors(
     tied: np.ndarray,
     comparable: np.ndarray,
 ) -> None:
-    """Pairs of a row's entries: of different value (comparable), of these in the wrong order, and with equal scores.
+    """Count a row's pairs of different values (comparable); of these, those in the wrong order and with equal scores.
 
     scores float64[r], values float32[r]; out int64[b] each. Cost: the square of the row length.
     """
@@ -164,10 +163,10 @@ def first_relevant(
     reciprocal: np.ndarray,
     hit: np.ndarray,
 ) -> None:
-    """Expected 1 / rank of the first relevant item within the top k, and the chance that there is one: float64[b] each.
+    """Expected 1 / rank of the first relevant item in the top k, and the probability of one: float64[b] each.
 
-    Only the best group with a relevant item matters. Walking its slots, `miss` is the chance that none was relevant so
-    far.
+    Only the best tie group with a relevant item matters. `miss` is the probability that none of its ranks so far holds
+    a relevant item.
     """
     for b in range(start, stop):
         reciprocal[b] = 0.0
@@ -199,8 +198,8 @@ def precision_sum(
 ) -> None:
     """Expected sum of the precisions at the ranks of the relevant items within the top k: float64[b].
 
-    A slot of a group of t with c relevant ones holds a relevant one with chance c / t; then the earlier slots of the
-    group hold (slot - 1)(c - 1) / (t - 1) more on average (McSherry and Najork 2008).
+    In a tie group of t items, c of them relevant, each rank holds a relevant item with probability c / t; given that,
+    the j earlier ranks of the group hold j (c - 1) / (t - 1) more on average (McSherry and Najork 2008).
     """
     for b in range(start, stop):
         total = 0.0

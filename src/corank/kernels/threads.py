@@ -1,9 +1,9 @@
 """How kernels are compiled and spread over threads.
 
-A kernel here is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled with the interpreter lock
-released, and `run` hands ranges to a few Python threads. Numba's own `prange` is not used on purpose: its default
-thread layer aborts the process when two threads of a server call it at once, and it takes several times longer to
-compile. Rows never share an output, so results do not depend on the number of threads.
+A kernel is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled to run without the interpreter
+lock; `run` distributes ranges over a few Python threads. Numba's `prange` is not used on purpose: its default threading
+layer aborts the process when two threads of a server call it at once, and it takes several times longer to compile.
+Rows never share an output, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from ..errors import CorankError
 
 logger = logging.getLogger("corank.kernels")
 
-# Reassociation lets the compiler vectorise sums; NaN and infinity keep their meaning (no `nnan`, `ninf`): they must
-# surface.
+# Reassociation lets the compiler vectorise sums. NaN and infinity must not be optimised away (no `nnan`, `ninf`).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 _threads: int | None = None
 _pools: dict[int, ThreadPoolExecutor] = {}  # by number of threads
 _lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child has none of the threads, and the lock may have been held
+if hasattr(os, "register_at_fork"):  # a forked child has no threads, and must not inherit a held lock
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=lambda: _forked())
 
 
@@ -43,7 +42,7 @@ def _forked() -> None:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` without the interpreter lock and keep the machine code on disk."""
+    """Compile `function` to run without the interpreter lock, and cache the machine code on disk."""
     return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
 
 
@@ -53,21 +52,19 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 def threads() -> int:
-    """Number of threads kernels use: `set_threads`, else `CORANK_THREADS`, else the cores this process may use."""
+    """Number of threads of kernels: `set_threads`, else `CORANK_THREADS`, else the cores available to this process."""
     if _threads is not None:
         return _threads
     asked = os.environ.get("CORANK_THREADS", "").strip()
     if asked:
         if not asked.isdecimal() or int(asked) < 1:
-            raise CorankError(
-                f"CORANK_THREADS={asked!r} is no number of threads: set it to a whole number of at least 1, or unset it"
-            )
+            raise CorankError(f"CORANK_THREADS={asked!r} is not a number of threads: set it to 1 or more, or unset it")
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def set_threads(count: int | None) -> None:
-    """Use `count` threads from now on; `None` goes back to the default."""
+    """Use `count` threads from now on; `None` restores the default."""
     global _threads
     if count is not None and count < 1:
         raise ValueError(f"threads must be at least 1, got {count}")
@@ -75,7 +72,7 @@ def set_threads(count: int | None) -> None:
 
 
 def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | None = None) -> None:
-    """Call `function(start, stop, *args)` over `range(rows)`, cut into ranges of about equal cost.
+    """Call `function(start, stop, *args)` over `range(rows)`, in ranges of about equal cost.
 
     cost : int64[rows + 1], running total of the work before each row (a CSR `indptr`); equal rows when absent.
     """
@@ -83,24 +80,24 @@ def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | 
     if workers <= 1 or getattr(_local, "worker", False):
         function(0, rows, *args)
         return
-    # Several ranges a worker: rows of one cost in theory differ in practice, and the last one should not be waited for.
+    # Several ranges per worker: equal cost in theory is unequal in practice, and threads should not wait for the last.
     parts = min(rows, 8 * workers)
     if cost is None:
         cuts = np.linspace(0, rows, parts + 1).astype(np.int64)
     else:
-        # The row count joins in, so that a million empty rows are not one range.
+        # A share of the cost is per row, so that a million empty rows are not one range.
         total = cost + (cost[-1] // rows + 1) * np.arange(rows + 1) // 4
         cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
         cuts[0], cuts[-1] = 0, rows
     ranges = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
     started = [_pool(workers).submit(function, a, b, *args) for a, b in ranges]
-    wait(started)  # all of them, also where one fails: nobody writes to the arrays any more
+    wait(started)  # all of them, also where one fails: afterwards no thread writes to the arrays
     for done in started:
         done.result()
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """The threads of `run`, kept from call to call: starting them anew takes longer than a kernel on small data."""
+    """The threads of `run`, reused between calls: starting threads takes longer than a kernel on small data."""
     with _lock:
         if workers not in _pools:
             _pools[workers] = ThreadPoolExecutor(workers)
@@ -108,10 +105,10 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
-    """Call a Python function on each part, several at a time; what it calls with `run` stays in its thread.
+    """Call a Python function on each part, in parallel; kernels that it calls with `run` stay in its thread.
 
-    For work that mixes matrix products with kernels, block by block: one thread a block beats a thread team a step,
-    whose members wait for each other, so the matrix library is held to one thread meanwhile.
+    For work that mixes matrix products with kernels, block by block: one thread per block is faster than many threads
+    per step that wait for each other, so BLAS is limited to one thread meanwhile.
     """
     parts = list(parts)
     workers = min(threads(), len(parts))
@@ -131,9 +128,7 @@ def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
 
 @contextlib.contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Hold the matrix library to one thread; the setting is the process's, so the first one in sets it and the last
-    one out undoes it.
-    """
+    """Limit BLAS to one thread. The setting is global: the first caller sets it and the last one restores it."""
     with _blas.lock:
         if _blas.holders == 0:
             if _blas.controller is None:
@@ -164,29 +159,29 @@ _blas = _Blas()
 _local = threading.local()
 
 
-def _ours(heard: Any) -> bool:
-    return str(heard.data["dispatcher"].py_func.__module__).startswith(str(__package__))
+def _is_ours(compiled: Any) -> bool:
+    return str(compiled.data["dispatcher"].py_func.__module__).startswith(str(__package__))
 
 
 class _Compilation(event.Listener):
-    """Says, once a process, that kernels are being compiled, and how long that took: later runs find them on disk."""
+    """Logs once per process that kernels are being compiled, and measures how long that takes."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.seconds = 0.0
-        self.told = False
+        self.logged = False
 
-    def on_start(self, heard: Any) -> None:
-        if _ours(heard):
+    def on_start(self, compiled: Any) -> None:
+        if _is_ours(compiled):
             self.depth += 1
             if self.depth == 1:
                 self.began = time.perf_counter()
-            if not self.told:
-                self.told = True
-                logger.info("compiling kernels for this machine; this happens once, later runs find them on disk")
+            if not self.logged:
+                self.logged = True
+                logger.info("compiling kernels for this machine; later runs load them from disk")
 
-    def on_end(self, heard: Any) -> None:
-        if _ours(heard):
+    def on_end(self, compiled: Any) -> None:
+        if _is_ours(compiled):
             self.depth -= 1
             if self.depth == 0:
                 self.seconds += time.perf_counter() - self.began
@@ -197,5 +192,5 @@ event.register("numba:compile", _compilation)  # type: ignore[no-untyped-call]
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent compiling kernels; 0 when all of them were found on disk."""
+    """Seconds that this process has spent compiling kernels; 0 when all of them were loaded from disk."""
     return _compilation.seconds

@@ -1,8 +1,8 @@
-"""The k best of each row of a score block, in one scan a row.
+"""The k best of each row of a score block, in one scan per row.
 
-Objective: of `scores` float32[b, n], minus what is masked out, the k largest in falling order, equal scores by rising
-index. A row is scanned once against the smallest score kept so far; almost every element fails that one comparison, so
-the cost is a read of the block. -inf is never returned: rows with fewer than k allowed items are padded with -1.
+Of `scores` float32[b, n], except masked entries (-inf), the k largest in decreasing order, ties by increasing index. A
+row is scanned once, comparing with the smallest score kept so far; almost every element fails that comparison, so the
+cost is that of reading the block. -inf is never returned: rows with fewer than k allowed items are padded with -1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def mask_rows(
 
 @kernel
 def _insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
-    """Insertion into a list sorted by falling score; equal scores keep their order of arrival. Returns the length."""
+    """Insert into a list of decreasing scores, after equal ones; returns the new length."""
     k = best.size
     at = kept if kept < k else k - 1
     while at > 0 and best[at - 1] < score:
@@ -56,7 +56,7 @@ def select(start: int, stop: int, scores: np.ndarray, items: np.ndarray, best: n
         floor = np.float32(-np.inf)
         j = 0
         while j + LANES <= n:
-            # One vector comparison for sixteen items; the inner loop runs only where something beats the floor.
+            # One vector comparison for 16 items; the inner loop runs only where one of them is above the floor.
             hits = 0
             for t in range(LANES):
                 hits += row[j + t] > floor

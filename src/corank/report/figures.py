@@ -29,12 +29,6 @@ class Figure(NamedTuple):
     caption: str
 
 
-def everything(split: Split) -> Dataset:
-    """All rows of a split."""
-    data = split.train.join(split.valid).join(split.test)
-    return data if split.history is None else data.join(split.history)
-
-
 def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     """The pictures of the rows; one that would say nothing is left out."""
     first = results.metrics[0]

@@ -21,7 +21,7 @@ from ..errors import CorankError
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..evaluation.significance import Row as Versus
+    from ..evaluation.significance import PairedTest
     from ..experiment.results import Results, Row
 
 logger = logging.getLogger("corank")
@@ -38,7 +38,7 @@ class Line:
     label: str  # unlike the row's own, never used twice
     row: Row
     best: bool
-    versus: Versus | None = None  # the comparison with the best; None for the best itself and for oracles
+    versus: PairedTest | None = None  # the comparison with the best; None for the best itself and for oracles
 
     @property
     def p(self) -> float | None:
@@ -58,7 +58,7 @@ def lines(results: Results) -> list[Line]:
     first, best = results.metrics[0], results.best
     named = list(zip(_distinct([row.label for row in results.rows]), results.rows, strict=True))
     contenders = [dataclasses.replace(row.report, model=label) for label, row in named if not row.oracle]
-    versus: dict[str, Versus] = {}
+    versus: dict[str, PairedTest] = {}
     if len(contenders) > 1 and results.metric(first).scope != "all":
         reference = next(label for label, row in named if row is best)
         try:

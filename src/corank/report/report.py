@@ -42,10 +42,10 @@ PARTS = ("numpy", "scipy", "numba", "polars", "matplotlib")
 
 def write_html(results: Results, path: str | Path, *, command: str = "") -> None:
     """Write the report as one self-contained file: no script, no request. command : what makes it again."""
-    from .figures import data_figures, everything, model_figures
+    from .figures import data_figures, model_figures
 
     board = results.lines
-    data = everything(results.split)
+    data = results.split.all_rows()
     facts = data.describe()
     body = [
         _header(results, facts),
@@ -62,10 +62,8 @@ def write_html(results: Results, path: str | Path, *, command: str = "") -> None
 
 def write_markdown(results: Results, path: str | Path, *, command: str = "") -> None:
     """Write the same tables as a Markdown page, for documentation and version control."""
-    from .figures import everything
-
     board = results.lines
-    facts = everything(results.split).describe()
+    facts = results.split.all_rows().describe()
     heads, cells = table(results, board)
     page = [
         f"# {_md(results.name)}",

@@ -77,11 +77,11 @@ def test_has_all_that_was_found(tmp_path: Path) -> None:
         "full ranking of 80 items",
         "leave-last-out",
         results.best.report.fingerprint,
-        "2,000 rows",
+        "2,000 interactions",
         "dim=4",
         "Popularity bias",
         "Accuracy against training time",
-        "Where the next item stands",
+        "Hit rate by list length",
     ):
         assert words in found.text, words
     assert len(found.pictures) == 11
@@ -109,7 +109,7 @@ def test_names_cannot_run_anything(tmp_path: Path) -> None:
     assert "<script" not in source.lower()
     assert "script" not in found.tags
     assert "\x07" not in source
-    assert f"Left out: {cleaned(HOSTILE)} : because of" in found.text.replace("\xa0", " ")
+    assert f"Skipped: {cleaned(HOSTILE)} : because of" in found.text.replace("\xa0", " ")
 
 
 def test_same_results_same_file(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_every_protocol(split: str, options: dict[str, Any], tmp_path: Path) -> 
     found, _ = page(results, tmp_path)
     assert str(results.best.report.protocol)[1:] in found.text
     for label in results.failed:  # only some models predict ratings
-        assert f"Left out: {cleaned(label)}"[:20] in found.text
+        assert f"Skipped: {cleaned(label)}"[:19] in found.text
     for svg in found.pictures:
         ET.fromstring(svg)
     write_markdown(results, tmp_path / "page.md")
@@ -148,7 +148,7 @@ def test_one_model_and_one_user(tmp_path: Path) -> None:
     alone, _ = page(measured({"alone": [0.25, 0.75]}), tmp_path)
     assert "nothing to compare it with" in alone.text
     single, source = page(measured({"a": [0.5], "b": [0.25]}), tmp_path)
-    assert "a ranks best for this one user: NDCG@10 0.5000" in single.text
+    assert "a ranks best on 1 test user: NDCG@10 0.5000" in single.text
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", source, flags=re.DOTALL).lower()
     assert "inf" not in single.text.split()
 
@@ -160,12 +160,14 @@ def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     widths = {
-        len(re.findall(r"(?<!\\)\|", line)) for line in text.split("## Settings")[0].splitlines() if line[:1] == "|"
+        len(re.findall(r"(?<!\\)\|", line))
+        for line in text.split("## Hyper-parameters")[0].splitlines()
+        if line[:1] == "|"
     }
     assert widths == {len(results.metrics) + 6}  # a pipe in a name does not make a column
     for row in results.rows:
         assert any(f"{row.report['mrr@10']:.4f}" in line for line in rows)
-    for words in ("| item\\_knn |", "corank reproduce small", "Left out: broken: no timestamps", "Fingerprint".lower()):
+    for words in ("| item\\_knn |", "corank reproduce small", "Skipped: broken: no timestamps", "Fingerprint".lower()):
         assert words in text
     assert "<script" not in text
     assert "\x07" not in text

@@ -14,10 +14,9 @@ from typing import Any
 from ..atomic import write_text
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import metrics_of
-from ..report import machine_facts, md_table
-from ..report import svg as canvas
-from ..report.charts import styles
-from ..report.leaderboard import duration, figure, title
+from ..report import machine_facts, md_table, svg
+from ..report.formatting import format_duration, format_value, metric_title
+from ..report.palette import styles
 from .experiment import Experiment, Progress
 
 
@@ -67,16 +66,18 @@ def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Pat
     for name in names:
         picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
         write_text(picture, _draw(name, curves))
-        page.append(f"![{title(name)} against seconds of training]({picture.name})")
+        page.append(f"![{metric_title(name)} against seconds of training]({picture.name})")
     last = []
     for curve in curves:
-        ends = [figure(curve.figures[n][-1]) if n in curve.figures else "" for n in names]
-        last.append([curve.label, str(len(curve.seconds)), duration(curve.seconds[-1]), *ends])
-    page += ["## At the end", md_table(["", "epochs", "time", *map(title, names)], last)]
+        ends = [format_value(curve.figures[n][-1]) if n in curve.figures else "" for n in names]
+        last.append([curve.label, str(len(curve.seconds)), format_duration(curve.seconds[-1]), *ends])
+    page += ["## At the end", md_table(["", "epochs", "time", *map(metric_title, names)], last)]
     for name in names:
-        rows = [[c.label, *(figure(c.figures[name][e - 1]) for e in _shown(c))] for c in curves if name in c.figures]
+        rows = [
+            [c.label, *(format_value(c.figures[name][e - 1]) for e in _shown(c))] for c in curves if name in c.figures
+        ]
         longest = max(curves, key=lambda c: len(c.seconds))
-        page += [f"## {title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
+        page += [f"## {metric_title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
     page += ["## Settings", md_table(["", "hyper-parameters"], [[c.label, c.setting] for c in curves])]
     page += [machine_facts(), f"Made with\n\n    {command}"]
     write_text(path, "\n\n".join(page) + "\n")
@@ -114,9 +115,9 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
         if lowest:
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g}%"))
-        canvas.log_ticks(ax, lambda s: f"{s:g} s")
+        svg.log_ticks(ax, lambda s: f"{s:g} s")
         ax.set_xlabel("seconds of training")
-        ax.set_ylabel("objective above the lowest" if lowest else title(name))
-        ax.legend([canvas.short(c.label) for c in shown])
+        ax.set_ylabel("objective above the lowest" if lowest else metric_title(name))
+        ax.legend([svg.short(c.label) for c in shown])
 
-    return canvas.draw(f"curve-{name.replace('@', '')}", paint, f"{title(name)} against seconds of training", 3.0)
+    return svg.draw(f"curve-{name.replace('@', '')}", paint, f"{metric_title(name)} against seconds of training", 3.0)

@@ -55,6 +55,16 @@ def test_coverage_and_novelty_look_at_what_recommend_gives(split: cr.Split) -> N
     assert np.isnan(report.per_user["coverage@3"]).all()
 
 
+def test_a_report_keeps_the_top_lists_that_a_metric_needed(split: cr.Split) -> None:
+    known = cr.Split(split.train, split.valid.take(slice(0, 0)), split.test, "no validation")
+    model = Table().fit(split.train)
+    top, expected = cr.evaluate(model, known, ["ndcg@10", "novelty@3"]).top, model.recommend(split.users, k=3)
+    assert top is not None
+    assert list(top) == list(expected)
+    assert cr.evaluate(model, known, "ndcg@10").top is None
+    assert cr.evaluate(model, known, "ndcg@10", protocol="rated").top is None
+
+
 def test_interval_covers_the_mean_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     inside = 0

@@ -54,6 +54,11 @@ class Split:
             return self.history
         return self.train if part == "valid" else self.train.join(self.valid)
 
+    def all_rows(self) -> Dataset:
+        """The rows of all parts as one dataset, histories of held-out users included."""
+        data = self.train.join(self.valid).join(self.test)
+        return data if self.history is None else data.join(self.history)
+
     def refit(self) -> Split:
         """The same test with the validation rows given back to training, for the final fit after tuning."""
         train = self.train.join(self.valid)

@@ -17,6 +17,7 @@ from ..answering import require_fitted
 from ..data import CSR, Array, Dataset
 from ..data.split import Split
 from ..errors import CorankError
+from ..ranking import Ranking
 from .metrics import AnyMetric, Floats, Metric, Positions, metric, metrics_of, ndcg
 from .protocol import Protocol, as_protocol, draw_negatives
 from .ranks import Task, count, predict, scorer
@@ -52,6 +53,7 @@ class Report:
     seconds: float  # of evaluation
     fit_seconds: float
     fingerprint: str  # of the rows that were predicted and of what was known: equal = the same task
+    top: Ranking | None = None  # the evaluated users' top lists, where a metric needed them (coverage, novelty)
 
     @cached_property
     def per_user(self) -> dict[str, Floats]:
@@ -160,7 +162,7 @@ def evaluate(
     if len(rows) == 0:
         raise CorankError(f"the {part} part of {split.name} is empty: there is nothing to evaluate")
     task = Task(rows, how.relevant)
-    positions = _positions(model, split, part, how, task, wanted)
+    positions, top = _positions(model, split, part, how, task, wanted)
     values = {m.name: _values(m, positions) for m in wanted}
     lengths = np.diff(task.indptr)
     mean, interval = _summary(wanted, values, lengths, bootstrap, seed)
@@ -182,6 +184,7 @@ def evaluate(
         time.perf_counter() - began,
         float(getattr(model, "fit_seconds_", np.nan)),
         _fingerprint(rows, split.known(part)),
+        top,
     )
 
 
@@ -213,8 +216,8 @@ def _check(model: Model, split: Split) -> None:
 
 def _positions(
     model: Model, split: Split, part: Part, how: Protocol, task: Task, wanted: tuple[Metric, ...]
-) -> Positions:
-    """Run the model under the protocol."""
+) -> tuple[Positions, Ranking | None]:
+    """Run the model under the protocol: where the test rows stand, and the top lists where a metric needs them."""
     needs = frozenset[str]().union(*(m.needs for m in wanted))
     for m in wanted:
         if "top" in m.needs and how.kind != "full":
@@ -228,7 +231,7 @@ def _positions(
         predicted = predict(model, task)
         if how.kind == "rated":
             more = {"prediction": predicted}
-            return Positions.of_lists(task.indptr, predicted, task.value, task.relevant, **more)
+            return Positions.of_lists(task.indptr, predicted, task.value, task.relevant, **more), None
     score = scorer(model, task.users, split.known(part) if folded else None, strangers=split.history is not None)
     if "top" in needs:
         taken = split.train.csr()
@@ -243,7 +246,10 @@ def _positions(
         others = draw_negatives(how, split, task.users) if how.kind == "sampled" else alone
         counts = count(model, task, score, others=others)
     more["prediction"] = counts.mine.astype(np.float64) if predicted is None else predicted
-    return task.positions(counts, **more)
+    top = None
+    if counts.top is not None and counts.top_scores is not None:
+        top = Ranking(model.users_.ids[task.users], counts.top, counts.top_scores, model.items_)
+    return task.positions(counts, **more), top
 
 
 def _values(m: Metric, positions: Positions) -> Floats:

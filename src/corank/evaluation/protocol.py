@@ -67,10 +67,7 @@ def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -
     from ..kernels.threads import run
 
     n = len(split.train.items)
-    everything = split.train.join(split.valid).join(split.test)
-    if split.history is not None:
-        everything = everything.join(split.history)
-    taken = everything.csr()
+    taken = split.all_rows().csr()
     weights: Array = np.zeros(0)
     if protocol.popular:
         weights = np.cumsum(np.bincount(split.train.item, minlength=n)).astype(np.float64)

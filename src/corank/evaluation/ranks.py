@@ -31,7 +31,8 @@ class Counts:
     above: NDArray[np.int32]  # [rows]
     tied: NDArray[np.int32]  # [rows]
     candidates: NDArray[np.int64]  # [users]
-    top: NDArray[np.int32] | None
+    top: NDArray[np.int32] | None  # [users, width] the best candidates, -1 padded
+    top_scores: NDArray[np.float32] | None  # [users, width]
 
 
 class Task:
@@ -101,6 +102,7 @@ def count(
     candidates, bad = np.empty(users, np.int64), np.zeros(users, np.bool_)
     width = min(width, n)
     top = np.full((users, width), -1, np.int32) if width else None
+    top_scores = np.full((users, width), -np.inf, np.float32) if width else None
     for part in blocks(users, n):
         scores = np.require(score(part), np.float32, ["C", "W"])
         if scores.shape != (part.stop - part.start, n):
@@ -111,15 +113,15 @@ def count(
         if known is not None:
             seen = (task.users[part], known.indptr, known.index)
             run(rank_all, len(scores), scores, *seen, indptr, task.item[low:high], *out)
-            if top is not None:
-                top_k(scores, width, top[part], np.empty((len(scores), width), np.float32))
+            if top is not None and top_scores is not None:
+                top_k(scores, width, top[part], top_scores[part])
         elif others is not None:
             start, stop = others.indptr[part.start], others.indptr[part.stop]
             drawn = (others.indptr[part.start : part.stop + 1] - start, others.index[start:stop])
             run(rank_some, len(scores), scores, *drawn, indptr, task.item[low:high], *out)
         if bad[part].any():
             raise _no_number(model, task.users[part][np.argmax(bad[part])])
-    return Counts(mine, above, tied, candidates, top)
+    return Counts(mine, above, tied, candidates, top, top_scores)
 
 
 def _no_number(model: Model, user: int) -> CorankError:

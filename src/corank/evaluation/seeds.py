@@ -17,7 +17,7 @@ def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -
     """The mean of each user's values over the runs; intervals from resampled users, as in a single report.
 
     Users that a run does not test (a random split may drop some) are left out; figures of all users together, such as
-    coverage, are averaged.
+    coverage, are averaged. The top lists are those of the first run.
     """
     first = reports[0]
     if len(reports) == 1:

@@ -17,7 +17,7 @@ TESTS = ("randomization", "wilcoxon", "both")
 
 
 @dataclass(frozen=True)
-class Row:
+class PairedTest:
     """One model against the reference; differences are model minus reference in units of the metric."""
 
     model: str
@@ -44,7 +44,7 @@ class Comparison:
     split: str
     part: str
     users: int  # that the metric is defined for
-    rows: tuple[Row, ...]
+    rows: tuple[PairedTest, ...]
 
     def __str__(self) -> str:
         width = max(len(name) for name in [self.reference, "model", *(r.model for r in self.rows)])
@@ -68,8 +68,8 @@ class Comparison:
         """One row a model, the reference first."""
         import polars as pl
 
-        names = Row.__dataclass_fields__
-        first = Row(self.reference, self.reference_mean, 0.0, 0.0, 0.0, None, None, 0.0, 0.0, 0.0, 1.0)
+        names = PairedTest.__dataclass_fields__
+        first = PairedTest(self.reference, self.reference_mean, 0.0, 0.0, 0.0, None, None, 0.0, 0.0, 0.0, 1.0)
         floats = {name: pl.Float64 for name in names if name != "model"}
         rows = [{name: getattr(r, name) for name in names} for r in (first, *self.rows)]
         return pl.DataFrame(rows, schema_overrides=floats)
@@ -129,7 +129,7 @@ def compare(
     if test != "randomization":
         wilcoxon = holm(np.array([_wilcoxon(gaps[:, i]) for i in range(len(others))]))
     rows = [
-        Row(
+        PairedTest(
             r.model,
             r[what.name],
             r[what.name] - reference[what.name],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -73,17 +74,43 @@ def test_tiers_by_training_popularity() -> None:
     assert np.flatnonzero(tiers == 1).tolist() == list(range(90, 99))
 
 
-def test_where_recommendations_go(drawn: dict[str, Any]) -> None:
+def test_popularity_bias_is_that_of_the_evaluated_lists(drawn: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lists of the evaluation, without a second inference: neither training nor validation items are in them."""
     results = small()
-    assert "Popularity bias" in titles(results)
     split = results.split
     row = next(r for r in results.rows if r.label == "popularity")
-    ranking = row.model.recommend(split.users, k=10)
-    share = np.bincount(figures._tiers(split.train)[ranking.items.ravel()], minlength=3) / ranking.items.size
+    everything = row.model.recommend(split.users, k=len(split.train.items))
+    known = split.known()
+    expected = []
+    for user, items in zip(split.train.users.codes(everything.users), everything.items, strict=True):
+        left = items[(items >= 0) & ~np.isin(items, known.item[known.user == user])]
+        expected += left[:10].tolist()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the lists are there")
+
+    monkeypatch.setattr(cr.Popularity, "recommend", refuse)
+    assert "Popularity bias" in titles(results)
+    shares = np.bincount(figures._tiers(split.train)[expected], minlength=3) / len(expected)
     line = next(one for one in results.lines if one.row is row)
     items = figures._recommended(line, split)
     assert items is not None
-    assert figures._tier_shares(figures._tiers(split.train)[items]) == pytest.approx(share)
+    assert figures._tier_shares(figures._tiers(split.train)[items]) == pytest.approx(tuple(shares))
+
+
+def test_models_recommend_where_the_evaluation_kept_no_lists() -> None:
+    results = small()
+    line = next(one for one in results.lines if one.label == "popularity")
+    ranking = line.row.model.recommend(results.split.users, k=10)
+    top = line.row.report.top
+    assert top is not None
+    shorter = dataclasses.replace(top, items=top.items[:, :5], scores=top.scores[:, :5])
+    for kept in (None, shorter):
+        report = dataclasses.replace(line.row.report, top=kept)
+        bare = dataclasses.replace(line, row=dataclasses.replace(line.row, report=report))
+        items = figures._recommended(bare, results.split)
+        assert items is not None
+        assert items.tolist() == ranking.items[ranking.items >= 0].tolist()
 
 
 def test_held_out_users_are_asked_by_their_history() -> None:

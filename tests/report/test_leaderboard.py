@@ -52,11 +52,16 @@ def test_how_many_are_level_with_the_best() -> None:
     assert "nor is that to the next model." in leaderboard.verdict(results)
 
 
+def test_a_tie_is_said_so() -> None:
+    said = leaderboard.verdict(measured({"a": [0.2, 0.8], "b": [0.8, 0.2]}))
+    assert said.startswith("a and b tie on 2 test users: NDCG@10 0.5000 [")
+
+
 def test_share_of_the_possible() -> None:
     values = {"truth": np.full(40, 0.8), "a": np.full(40, 0.6), "b": np.full(40, 0.1)}
     said = leaderboard.verdict(measured(values, oracle="truth"))
     assert said.startswith("a ranks best")
-    assert "reaches 75% of the best possible: truth, an oracle that knows the parameters" in said
+    assert "reaches 75% of the best possible: truth, which knows the parameters" in said
     assert said.endswith("has 0.8000.")
     level = leaderboard.verdict(measured({"truth": np.full(40, 0.5), "a": np.full(40, 0.6)}, oracle="truth"))
     assert "on a par with the best possible" in level

@@ -71,10 +71,7 @@ def lines(results: Results) -> list[Line]:
 
 def p_note(metric: str, best: str) -> str:
     """What the p-values of a table are."""
-    return (
-        f"p: two-sided paired randomisation (permutation) test of {metric} over users against {best}, Holm-corrected "
-        "for multiple comparisons"
-    )
+    return f"p: two-sided paired randomisation test of {metric} against {best}, Holm-corrected"
 
 
 def setting(row: Row) -> str:
@@ -119,7 +116,7 @@ def verdict(results: Results) -> str:
 
 
 def _against_oracle(mean: float, top: float, label: str, higher: bool) -> str:
-    oracle = f"{label}, an oracle that knows the parameters of the synthetic data, has {format_value(top)}"
+    oracle = f"{label}, which knows the parameters of the synthetic data, has {format_value(top)}"
     if not higher:
         return f"For reference, {oracle}."
     if not 0 < mean < top:

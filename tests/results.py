@@ -11,9 +11,11 @@ import numpy as np
 
 import corank as cr
 from corank import synthetic
-from corank.evaluation.evaluate import Report, evaluate
+from corank.evaluation.evaluate import evaluate
 from corank.evaluation.metrics import metrics_of
-from corank.experiment.experiment import METRICS, Experiment
+from corank.evaluation.report import Report
+from corank.experiment.experiment import Experiment
+from corank.experiment.options import METRICS
 from corank.experiment.results import Results, Row
 
 HOSTILE = "<script>alert('1 & 2')</script> $x$ | \"q\"\x07"

@@ -251,7 +251,7 @@ MISTAKES = [
     ("fit wmf nowhere.csv -o x.corank", "nowhere.csv"),
     ("fit wmf {r} -o x.corank --user who", "who"),
     ("fit wmf {r} -o x.corank --duplicates lst", "did you mean 'last'"),
-    ("fit wmf {r} -o x.corank --positive 9", "lower --positive"),
+    ("fit wmf {r} -o x.corank --positive 9", "lower positive"),
     ("compare {r} --metrics ndgc@10", "did you mean"),
     ("compare {r} --metrics ndcg@0", "ndcg@0"),
     ("compare {r} --models wmf,esae", "did you mean 'ease'"),

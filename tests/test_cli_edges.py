@@ -187,10 +187,10 @@ def test_a_named_dataset_with_a_graph_brings_its_models(tmp_path, monkeypatch):
     (folder / "trust.txt").write_text("1 2 1\n2 3 1\n4 40 1\n")
     monkeypatch.setenv("CORANK_DATA", str(tmp_path))
     asked = cr.Experiment(data="filmtrust", task="explicit")
-    assert "grmf" in [row.label for row in asked.rows_asked()]
+    assert "grmf" in [row.label for row in asked.entries()]
     assert asked._rows(0) is asked._rows(1)  # opened once
     made = {"synthetic": "simulation", "users": 40, "items": 20, "rank": 2, "train": 0.5}
-    assert "grmf" in [row.label for row in cr.Experiment(data=made, task="explicit").rows_asked()]
+    assert "grmf" in [row.label for row in cr.Experiment(data=made, task="explicit").entries()]
 
 
 def test_a_file_that_changed_is_read_again(tmp_path):
@@ -205,8 +205,8 @@ def test_torch_is_announced_once_and_only_when_it_is_loaded():
     pytest.importorskip("torch")
     code = (
         "import importlib.util, sys\n"
-        "from corank.cli.show import loading_told\n"
-        "with loading_told():\n"
+        "from corank.cli.show import announcing_torch\n"
+        "with announcing_torch():\n"
         "    importlib.util.find_spec('torch')\n"
         "    print('looked', file=sys.stderr)\n"
         "    import torch\n"

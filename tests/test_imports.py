@@ -42,7 +42,8 @@ def test_experiment_names_no_model() -> None:
     names = {p.stem for p in (SOURCE / "models").glob("*.py") if p.stem != "__init__"}
     words = {
         node.value
-        for node in ast.walk(ast.parse((SOURCE / "experiment" / "experiment.py").read_text("utf-8")))
+        for path in (SOURCE / "experiment").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert not names & words

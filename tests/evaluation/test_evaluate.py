@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.evaluation.evaluate import resampled_means, validation_ndcg
+from corank.evaluation.evaluate import validation_ndcg
+from corank.evaluation.intervals import resampled_means
 from corank.evaluation.metrics import Metric, Positions, metric
 from corank.evaluation.protocol import Protocol
 from toys import Table, some_data
@@ -115,7 +116,7 @@ def test_own_functions_are_metrics(split: cr.Split) -> None:
     model = Table().fit(split.train)
     report = cr.evaluate(model, split, [first_place, "precision@1", Metric("same", 1, first_place)])
     assert report["first_place"] == report["precision@1"] == report["same"] == report[first_place]
-    with pytest.raises(cr.CorankError, match="one a user"):
+    with pytest.raises(cr.CorankError, match="one value per user"):
         cr.evaluate(model, split, lambda p: p.above)
 
 
@@ -156,7 +157,7 @@ def test_bad_requests_get_a_sentence(split: cr.Split, data: cr.Dataset) -> None:
         (lambda: cr.evaluate(model, split, seed=-1), "seed=-1"),
         (lambda: cr.evaluate(model, split, bootstrap=-1), "bootstrap=-1"),
         (lambda: cr.evaluate(model, split, relevant=float("nan")), "relevant=nan"),
-        (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 looks at whole lists"),
+        (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 is computed from top lists"),
         (lambda: cr.evaluate(cr.Popularity().fit(split.train), split, "rmse"), "popularity gives only scores"),
         (lambda: cr.evaluate(model, split.test), "takes a Split, not Dataset"),
         (lambda: cr.evaluate(Table(), split), "is not fitted"),
@@ -178,10 +179,19 @@ def test_nan_scores_are_an_error_that_names_the_user(split: cr.Split, protocol: 
         cr.evaluate(model, split, protocol=protocol)
 
 
+@pytest.mark.parametrize("protocol", ["full", "sampled", "rated"])
+def test_the_known_rows_are_joined_once(split: cr.Split, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    asked: list[str] = []
+    real = cr.Split.known
+    monkeypatch.setattr(cr.Split, "known", lambda self, part: asked.append(part) or real(self, part))
+    cr.evaluate(Table().fit(split.train), split, "ndcg@10", protocol=protocol)
+    assert asked == ["test"]
+
+
 def test_scores_of_the_wrong_shape_are_an_error(split: cr.Split) -> None:
     model = Table().fit(split.train)
     model.table_ = model.table_[:, :-1]
-    with pytest.raises(cr.CorankError, match="gave scores of shape"):
+    with pytest.raises(cr.CorankError, match="returned scores of shape"):
         cr.evaluate(model, split)
 
 

@@ -255,7 +255,7 @@ def test_coverage_and_novelty_by_hand() -> None:
     assert value_of("coverage@2", positions).tolist() == [2 / 5]
     assert value_of("coverage@1", positions).tolist() == [1 / 5]
     assert value_of("novelty@2", positions).tolist() == [1.0, 0.0]  # -log2(4/4) = 0, -log2(1/4) = 2
-    with pytest.raises(CorankError, match="best items"):
+    with pytest.raises(CorankError, match="no top lists"):
         value_of("coverage@2", lists([[1]], [[1]]))
 
 
@@ -324,5 +324,5 @@ def test_functions_go_wherever_names_go() -> None:
     for bad, sentence in ((5, "is not a metric"), (None, "is not a metric")):
         with pytest.raises(CorankError, match=sentence):
             metric(bad)
-    with pytest.raises(CorankError, match="no metric is asked for"):
+    with pytest.raises(CorankError, match="no metric is given"):
         metrics_of([])

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.evaluation.evaluate import Report, resampled_means
+from corank.evaluation.intervals import resampled_means
 from corank.evaluation.metrics import metric
 from corank.evaluation.protocol import Protocol
+from corank.evaluation.report import Report
 from corank.evaluation.significance import holm, sign_flip
 
 
@@ -198,7 +199,7 @@ def test_figures_of_all_users_cannot_be_paired() -> None:
     split = cr.leave_last_out(data)
     model = cr.Popularity().fit(split.train)
     two = [cr.evaluate(model, split, ["coverage@2", "mrr"], name=name) for name in "ab"]
-    with pytest.raises(cr.CorankError, match="nothing to pair"):
+    with pytest.raises(cr.CorankError, match="no values per user to pair"):
         cr.compare(two)
     assert cr.compare(two, "mrr").rows[0].equal == 1
     assert cr.compare(two, "MRR", against="b").reference == "b"

@@ -20,10 +20,10 @@ def test_curves(experiment, tmp_path):
     assert [len(c.seconds) for c in found] == [3, 4]
     for curve in found:
         assert sorted(curve.seconds) == curve.seconds
-        assert len(curve.figures["ndcg@10"]) == len(curve.figures["objective"]) == len(curve.seconds)
+        assert len(curve.metrics["ndcg@10"]) == len(curve.metrics["objective"]) == len(curve.seconds)
     again = cr.PrimalCR(epochs=4, dim=4).fit(experiment.data.train)
     assert (
-        found[1].figures["ndcg@10"][-1] == cr.evaluate(again, experiment.data, "ndcg@10", protocol="rated")["ndcg@10"]
+        found[1].metrics["ndcg@10"][-1] == cr.evaluate(again, experiment.data, "ndcg@10", protocol="rated")["ndcg@10"]
     )
     curves.write(experiment, split, found, tmp_path / "page.md", "corank reproduce page")
     text = (tmp_path / "page.md").read_text()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.experiment.experiment import make_model
+from corank.experiment.entries import make_model
 from corank.report import notes
 
 
@@ -46,7 +46,7 @@ def test_same_seed_same_table(made):
 def test_all_models_by_default(made):
     results = cr.Experiment(data=made.data, metrics=["recall@5"]).run()
     assert {row.label for row in results.rows} == {n for n in cr.available() if cr.find(n).suits("implicit")}
-    explicit = cr.Experiment(data=made.data, task="explicit").rows_asked()
+    explicit = cr.Experiment(data=made.data, task="explicit").entries()
     assert {"als", "primal_cr", "popularity"} <= {row.label for row in explicit}
 
 
@@ -61,7 +61,7 @@ def test_split_follows_the_data(made):
 def test_positive_leaves_rows_out(made):
     split = cr.Experiment(data=made.data, positive=4.0).make_split()
     assert split.train.value.min() >= 4
-    with pytest.raises(cr.CorankError, match="lower `positive`"):
+    with pytest.raises(cr.CorankError, match="lower positive"):
         cr.Experiment(data=made.data, positive=99.0).make_split()
 
 
@@ -164,7 +164,7 @@ def test_made_up_data_mistakes(asked, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("metrics = ['ndcg@5']", "say what data"),
+        ("metrics = ['ndcg@5']", "name the data"),
         ("data = 'x.csv'\nmodel = 'wmf'", "table of its own"),
         ("data = 'x.csv'\nprotocl = 'full'", "did you mean 'protocol'"),
         ("data = ", "cannot be read as TOML"),
@@ -302,7 +302,7 @@ def test_rows_that_learn_from_fewer_ratings():
     assert np.array_equal(few.report.users, all_.report.users)
     for wrong in (0, 2.5, "many"):
         with pytest.raises(cr.CorankError, match="at_most"):
-            cr.Experiment(data=made.data, models=[{"name": "popularity", "at_most": wrong}]).rows_asked()
+            cr.Experiment(data=made.data, models=[{"name": "popularity", "at_most": wrong}]).entries()
 
 
 def test_long_training_goes_on_where_it_was(tmp_path):
@@ -339,8 +339,8 @@ def test_patience_looks_at_validation(made):
 def test_models_of_graphs_join_where_there_is_one():
     made = cr.synthetic.simulation(users=40, items=20, rank=2, train=0.5, valid=0.1)
     plain = dataclasses.replace(made.split.train, user_graph=None)
-    with_graph = [row.model.name() for row in cr.Experiment(data=made.split, task="explicit").rows_asked()]
-    without = [row.model.name() for row in cr.Experiment(data=plain, task="explicit").rows_asked()]
+    with_graph = [row.model.name() for row in cr.Experiment(data=made.split, task="explicit").entries()]
+    without = [row.model.name() for row in cr.Experiment(data=plain, task="explicit").entries()]
     assert set(with_graph) - set(without) == {"grmf", "co_factor"}
     assert "als" in without
-    assert [row.model.name() for row in cr.Experiment(data=plain, models=["grmf"]).rows_asked()] == ["grmf"]
+    assert [row.model.name() for row in cr.Experiment(data=plain, models=["grmf"]).entries()] == ["grmf"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.experiment.experiment import make_model
+from corank.experiment.entries import make_model
 from corank.experiment.tune import tune
 from corank.params import param
 
@@ -136,7 +136,7 @@ def test_written_toml_is_a_model(split, tmp_path):
 
 
 def test_bad_requests(split):
-    with pytest.raises(cr.CorankError, match="at least one"):
+    with pytest.raises(cr.CorankError, match="at least one trial"):
         tune(cr.WMF(), split, trials=0)
     with pytest.raises(cr.CorankError, match="no validation rows"):
         tune(cr.WMF(), split.refit(), trials=1)

@@ -1,5 +1,6 @@
-"""The command line: `corank COMMAND ...`. A user's mistake is one sentence on standard error and exit code 2, never a
-traceback.
+"""The command line: `corank COMMAND ...`.
+
+A user's mistake is answered with one sentence on standard error and exit code 2, never with a traceback.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from ..errors import CorankError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     from .parser import parse
-    from .show import compiled, loading_told, show_log
+    from .show import announcing_torch, report_compilation, show_log
 
     show_log()
     try:
         args = parse(list(sys.argv[1:] if argv is None else argv))
-        with loading_told():
+        with announcing_torch():
             code = int(args.run(args) or 0)
-        compiled()
+        report_compilation()
         return code
     except CorankError as why:
         print(f"corank: {why}", file=sys.stderr)

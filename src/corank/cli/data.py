@@ -1,15 +1,12 @@
-"""`corank data ...`: look at, list, fetch or make data."""
+"""`corank data ...`: describe, list, download or generate data."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from ..errors import CorankError
-from .commands import given, open_table, writable
+from .options import Args, given, open_table, writable
 from .show import say
-
-Args = argparse.Namespace
 
 
 def help_(args: Args) -> None:
@@ -28,7 +25,7 @@ def list_(args: Args) -> None:
 
 
 def fetch(args: Args) -> None:
-    """Download a public dataset, with a bar on a terminal."""
+    """Download a public dataset."""
     from ..datasets.download import fetch
 
     shown = -1
@@ -44,7 +41,7 @@ def fetch(args: Args) -> None:
 
 
 def synth(args: Args) -> None:
-    """Made-up data as a CSV file, with the truth thrown away."""
+    """Write synthetic data as CSV, without its ground truth."""
     import polars as pl
 
     from ..atomic import replacing
@@ -54,7 +51,7 @@ def synth(args: Args) -> None:
     writable(out.parent)
     if args.rows is not None and args.kind != "realistic":
         raise CorankError(
-            "--rows goes with `realistic` only: the other kinds follow from users, items and their own sizes"
+            "--rows is an option of `realistic` only: the other generators derive it from users, items and their sizes"
         )
     data = getattr(synthetic, args.kind)(**given(args, "users", "items", "rows", "seed")).data
     columns = {"user": data.users.ids[data.user], "item": data.items.ids[data.item], "rating": data.value}

@@ -1,18 +1,16 @@
-"""`corank graph ...`: the bits of a graph, for whoever wants only these."""
+"""`corank graph ...`: features of the nodes of a graph, for use outside of corank."""
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 from ..data.edges import counted
 from ..errors import CorankError
-from .commands import given, writable
+from .options import Args, given, writable
 from .show import QUIET, say
 
-Args = argparse.Namespace
-SATURATED = 0.5  # share of set bits from which a filter says little
+SATURATED = 0.5  # share of set bits above which filters are hard to distinguish
 
 
 def help_(args: Args) -> None:
@@ -20,7 +18,7 @@ def help_(args: Args) -> None:
 
 
 def encode(args: Args) -> None:
-    """Graph DNA of a table of edges, as a file of plain arrays."""
+    """Write the Graph DNA of a table of edges as a file of plain arrays."""
     from .. import graph as graphs
 
     out = Path(args.out)
@@ -42,6 +40,6 @@ def encode(args: Args) -> None:
 
     dna = graphs.encode(graph, **options, tight=args.tight, on_step=progress)
     dna.save(out, nodes, sparse=args.sparse)
-    say(f"{dna.filter.bits:,} bits a node, depth {dna.depth}, {dna.fill:.1%} of them set; saved to {out}")
+    say(f"{dna.filter.bits:,} bits per node, depth {dna.depth}, {dna.fill:.1%} of them set; saved to {out}")
     if dna.fill > SATURATED:
-        say("more than half of the bits are set, which tells nodes badly apart: raise --capacity, or lower --depth")
+        say("more than half of the bits are set: nodes are hard to distinguish; raise --capacity, or lower --depth")

@@ -1,4 +1,4 @@
-"""What a person sees while a command works: progress, messages, lists. All but results goes to standard error."""
+"""What commands print: progress, messages and rankings. Everything but results goes to standard error."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
 
-QUIET = 10.0  # seconds without a word that a log should bear
-NOTICES = (
-    "corank.kernels",
-    "corank.checkpoint",
-    "corank.reading",
-    "corank.datasets",
-)  # what a person should see: how a file was read, compiling
+QUIET = 10.0  # seconds between progress lines where there is no progress bar
+# Loggers whose INFO messages are shown: how a file was read, resuming, downloads, compilation.
+NOTICES = ("corank.kernels", "corank.checkpoint", "corank.reading", "corank.datasets")
 
 
 class _Lines(logging.Handler):
@@ -27,7 +23,7 @@ class _Lines(logging.Handler):
 
 
 def show_log() -> None:
-    """Send the library's warnings, and the notices a person should see, to standard error, a line each."""
+    """Send the library's warnings, and its notices to users, to standard error, one line each."""
     logger = logging.getLogger("corank")
     if logger.handlers:
         return
@@ -39,8 +35,8 @@ def show_log() -> None:
         part.propagate = name == "corank"
 
 
-class _Loading:
-    """Says, once a process, that torch is being loaded: some seconds in which nothing else can be seen."""
+class _TorchFinder:
+    """Announces the import of torch, which takes some seconds without any other output."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path) if name == "torch" else None
@@ -48,18 +44,18 @@ class _Loading:
             return None
         load = spec.loader.exec_module
 
-        def told(module: ModuleType) -> None:  # looking whether there is a torch, as others do, is not loading it
+        def announced(module: ModuleType) -> None:  # only when it is executed: others just look whether it is there
             say("corank: loading PyTorch, which takes some seconds")
             load(module)
 
-        spec.loader.exec_module = told  # type: ignore[method-assign]
+        spec.loader.exec_module = announced  # type: ignore[method-assign]
         return spec
 
 
 @contextlib.contextmanager
-def loading_told() -> Iterator[None]:
-    """Within, `import torch` says so."""
-    finder = _Loading()
+def announcing_torch() -> Iterator[None]:
+    """Within this context, the first `import torch` prints a line."""
+    finder = _TorchFinder()
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -67,26 +63,26 @@ def loading_told() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-def compiled() -> None:
-    """How long kernels were compiled, when any were."""
+def report_compilation() -> None:
+    """Print how long the compilation of kernels took, where any were compiled."""
     threads = sys.modules.get("corank.kernels.threads")
     if threads is not None and threads.compile_seconds() > 0:
-        say(f"corank: compiling kernels took {threads.compile_seconds():.1f} s of this; the next run does not need it")
+        say(f"corank: compiling kernels took {threads.compile_seconds():.1f} s (once per machine)")
 
 
 def say(text: str) -> None:
-    """A line for the person, not for a pipe."""
+    """Print a line for the user, not for a pipe."""
     print(text, file=sys.stderr, flush=True)
 
 
 class Stop:
-    """The first Ctrl-C asks for a clean stop, the second one ends at once."""
+    """The first Ctrl-C requests a clean stop, the second one ends the process at once."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._heard)
+        self._before = signal.signal(signal.SIGINT, self._on_signal)
         return self
 
     def __exit__(
@@ -94,21 +90,20 @@ class Stop:
     ) -> None:
         signal.signal(signal.SIGINT, self._before)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        say("\nstopping after this step and keeping what is done; Ctrl-C again stops at once")
+        say("\nstopping after this step and keeping the results so far; press Ctrl-C again to stop at once")
 
 
 class Steps:
-    """Progress of fits and searches: a bar on a terminal, a line a step elsewhere."""
+    """Progress of fits and searches: a bar on a terminal, one line per step elsewhere."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self) -> None:
         self.stop = Stop()
-        self.total = total
         self.bar: Any = None
-        self.said = time.monotonic()  # when a line was last written where there is no bar
+        self.said = time.monotonic()  # time of the last line, where there is no bar
 
     def __enter__(self) -> Self:
         self.stop.__enter__()
@@ -124,7 +119,7 @@ class Steps:
             )
             self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self.bar.__enter__()
-            self.task = self.bar.add_task("", total=self.total, note="")
+            self.task = self.bar.add_task("", total=None, note="")  # the first "start" event knows the total
         return self
 
     def __exit__(
@@ -135,11 +130,11 @@ class Steps:
         self.stop.__exit__(kind, why, where)
 
     def __call__(self, label: str, event: dict[str, Any]) -> bool:
-        """Hear of a step; False asks the work to stop."""
+        """Show an event (`on_progress`, `on_epoch`, `on_trial`); returns False to stop."""
         what = event.get("event", "epoch")
         note = ""
         if what == "epoch":
-            note = "  ".join([f"epoch {event['epoch']}", *aims(event)])
+            note = "  ".join([f"epoch {event['epoch']}", *epoch_values(event)])
         elif what == "trial":
             note = f"trial {event['trial']}/{event['of']}" + (
                 f"  best {event['best']:.5f}" if event["best"] is not None else ""
@@ -149,8 +144,10 @@ class Steps:
             first = next(iter(report.mean))
             note = f"{first} {report[first]:.4f}  fit {report.fit_seconds:.1f} s  evaluation {report.seconds:.1f} s"
         elif what == "failed":
-            note = f"left out: {event['why']}"
+            note = f"skipped: {event['why']}"
         if self.bar is not None:
+            if what == "start":
+                self.bar.update(self.task, total=event["of"])
             self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
         if what == "epoch" and self.bar is None and time.monotonic() - self.said > QUIET:
             self.said = time.monotonic()
@@ -160,8 +157,8 @@ class Steps:
         return not self.stop.asked
 
 
-def aims(entry: dict[str, Any]) -> list[str]:
-    """What training reports of an epoch, for people: objective or loss, and the validation metric."""
+def epoch_values(entry: dict[str, Any]) -> list[str]:
+    """What training reports after an epoch, as text: objective or loss, and the validation metric."""
     return [
         f"{name} {entry[name]:{',.1f' if abs(entry[name]) >= 1000 else '.4g'}}"
         for name in ("objective", "loss", "ndcg@10")
@@ -169,8 +166,18 @@ def aims(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def lists(ranking: Any, titles: dict[Any, str], what: str) -> str:
-    """Recommendations as plain text, a block a user."""
+def titles_of(model: Any, path: str | None = None) -> dict[Any, str]:
+    """Item id -> title: from a table of titles, or as the training data had them."""
+    if path is None:
+        return dict(zip(model.items_.ids.tolist(), model.titles_, strict=True)) if model.titles_ else {}
+    from ..reading.tables import read_titles
+
+    ids, titles = read_titles(path)
+    return {model.items_.parse(str(i)): t for i, t in zip(ids, titles, strict=True)}
+
+
+def ranking_text(ranking: Any, titles: dict[Any, str], what: str) -> str:
+    """A ranking as plain text, one block per user (or per item, for similar items)."""
     blocks = []
     for owner, items in ranking:
         head = f"{what} {owner}".strip() + (f"  {titles[owner]}" if what == "item" and owner in titles else "")

@@ -1,4 +1,4 @@
-"""What a test item is ranked against. Figures of different protocols are not comparable and never share a table."""
+"""What test items are ranked against. Results under different protocols are not comparable and never share a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array
+from ..data import CSR, Array, row_ends
 from ..data.split import Split
 from ..errors import CorankError, suggest
 
@@ -18,15 +18,17 @@ Kind = Literal["full", "sampled", "rated"]
 
 @dataclass(frozen=True)
 class Protocol:
-    """How test items are ranked; printed with every figure.
+    """How test items are ranked; printed with every result.
 
-    full : against the whole catalogue but what is known of the user; the user's test items always stay.
+    full : against the whole catalogue except the user's known items; test items are never excluded.
     sampled : against `negatives` items that the user has in no part of the split, drawn uniformly or by training
-        popularity; they depend on nothing but the split and `seed`, so every model meets the same ones.
+        popularity. They depend only on the split and `seed`, so all models are compared on the same negatives.
     rated : the user's test items among themselves.
 
-    relevant : the binary metrics look for test rows with at least this value (all test rows when None).
-    items : size of the catalogue; the evaluation fills it in.
+    Parameters
+    ----------
+    relevant : test rows with at least this value are relevant for the binary metrics (all test rows when None).
+    items : size of the catalogue, filled in by `evaluate`.
     """
 
     kind: Kind = "full"
@@ -46,7 +48,7 @@ class Protocol:
         if self.relevant is not None and not np.isfinite(self.relevant):
             raise CorankError(f"relevant={self.relevant!r}: the smallest relevant rating must be finite, or None")
         if self.kind != "sampled":
-            # What does not matter must not make two protocols differ.
+            # Options that have no effect must not make two protocols differ.
             for name, usual in (("negatives", 100), ("popular", False), ("seed", 0)):
                 object.__setattr__(self, name, usual)
 
@@ -62,7 +64,7 @@ class Protocol:
 
 
 def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -> CSR:
-    """The negatives of each of `users` (codes): rows of item codes; a user with fewer free items gets them all."""
+    """The negatives of each of `users` (codes): rows of item codes; users with too few unseen items get all of them."""
     from ..kernels.negatives import draw
     from ..kernels.threads import run
 
@@ -74,11 +76,11 @@ def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -
     out = np.empty((users.size, min(protocol.negatives, n)), np.int32)
     run(draw, users.size, users, taken.indptr, taken.index, weights, n, protocol.seed, out)
     real = out >= 0
-    indptr = np.r_[0, np.cumsum(real.sum(axis=1))].astype(np.int64)
+    indptr = row_ends(real.sum(axis=1))
     return CSR(indptr, out[real], np.ones(indptr[-1], np.float32), n)
 
 
 def as_protocol(protocol: Protocol | str, items: int, **options: object) -> Protocol:
-    """The protocol that a name and its options mean; a `Protocol` keeps its own."""
+    """A `Protocol` from a name and `options`, or as given (then without `options`), with the size of the catalogue."""
     made = protocol if isinstance(protocol, Protocol) else Protocol(protocol, **options)  # type: ignore[arg-type]
     return dataclasses.replace(made, items=items)

@@ -1,6 +1,6 @@
-"""From a model's scores to the counts that metrics are functions of.
+"""From a model's scores to the counts per test row that metrics are computed from.
 
-Scores are asked for in blocks of users, counted (`kernels.ranks`) and forgotten: nothing here holds users x items.
+Scores are computed in blocks of users, counted (`kernels.ranks`) and discarded: nothing here holds users x items.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, Dataset, settle_duplicates
+from ..data import CSR, Array, Dataset, row_ends, settle_duplicates
 from ..errors import CorankError
 from ..ranking import blocks, top_k
-from .metrics import Floats, Positions
+from .positions import Floats, Positions
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -25,7 +25,7 @@ Score = Callable[[slice], Array]  # rows of the task's users -> float32[b, items
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What the kernels found, one entry a test row or a user."""
+    """What the kernels found, one entry per test row or per user."""
 
     mine: NDArray[np.float32]  # [rows] scores
     above: NDArray[np.int32]  # [rows]
@@ -36,13 +36,13 @@ class Counts:
 
 
 class Task:
-    """Rows to predict, grouped by user; of several rows of one (user, item) pair the last one counts."""
+    """Rows to predict, grouped by user; where a (user, item) pair has several rows, the last one counts."""
 
     def __init__(self, rows: Dataset, relevant: float | None) -> None:
         rows = settle_duplicates(rows, "last")
         order = np.argsort(rows.user, kind="stable")
         self.users, lengths = np.unique(rows.user, return_counts=True)  # codes
-        self.indptr = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        self.indptr = row_ends(lengths)
         self.item = rows.item[order]
         self.value = rows.value[order]
         self.relevant = np.ones(order.size, np.bool_) if relevant is None else self.value >= relevant
@@ -65,14 +65,14 @@ class Task:
         return CSR(np.zeros(self.users.size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), columns)
 
 
-def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, strangers: bool = False) -> Score:
-    """Scores of the users by code, or from what is known of them where `known` is given.
+def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, unseen: bool = False) -> Score:
+    """Scores of the users by code, or from their histories where `known` rows are given.
 
-    strangers : fit saw none of them, so their codes mean nothing to the model.
+    unseen : the users were not in the training data, so the model has learned nothing for their codes.
     """
     if known is None:
         return model._scorer(users, None)
-    return model._scorer(None if strangers else users, known.sequences().take(users))
+    return model._scorer(None if unseen else users, known.sequences().take(users))
 
 
 def predict(model: Model, task: Task) -> Floats:
@@ -90,9 +90,11 @@ def count(
 ) -> Counts:
     """Rank the rows of the task.
 
-    known : by user code; the candidates are all items but these (full ranking).
-    others : by user of the task; the candidates are the test items and these.
-    width : length of the lists of best items to keep, with `known` only.
+    Parameters
+    ----------
+    known : items to exclude, one row per user code; all other items are candidates (full ranking).
+    others : negatives, one row per user of the task; they and the test items are the candidates.
+    width : length of the top lists to keep, with `known` only; 0 = none.
     """
     from ..kernels.ranks import rank_all, rank_some
     from ..kernels.threads import run
@@ -106,7 +108,10 @@ def count(
     for part in blocks(users, n):
         scores = np.require(score(part), np.float32, ["C", "W"])
         if scores.shape != (part.stop - part.start, n):
-            raise CorankError(f"{model.name()} gave scores of shape {scores.shape}: it must give one a user and item")
+            raise CorankError(
+                f"{model.name()} returned scores of shape {scores.shape}: "
+                f"it must be ({part.stop - part.start}, {n}), users x items"
+            )
         low, high = task.indptr[part.start], task.indptr[part.stop]
         indptr = task.indptr[part.start : part.stop + 1] - low
         out = (mine[low:high], above[low:high], tied[low:high], candidates[part], bad[part])

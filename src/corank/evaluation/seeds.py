@@ -1,4 +1,4 @@
-"""Several runs of one row, with other seeds, as one report: the noise of a single draw should not decide a table."""
+"""Runs of one model with several seeds, pooled into one report: the noise of one seed should not decide a table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from functools import reduce
 import numpy as np
 
 from ..errors import CorankError
-from .evaluate import Report, _summary
+from .intervals import summary
+from .report import Report
 
 
 def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -> Report:
-    """The mean of each user's values over the runs; intervals from resampled users, as in a single report.
+    """Average each user's values over the runs; bootstrap intervals over users, as in a single report.
 
-    Users that a run does not test (a random split may drop some) are left out; figures of all users together, such as
-    coverage, are averaged. The top lists are those of the first run.
+    Users that are not tested in all runs (a random split may drop some) are left out; metrics of all users together,
+    such as coverage, are averaged. The top lists are those of the first run.
     """
     first = reports[0]
     if len(reports) == 1:
@@ -31,7 +32,7 @@ def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -
         own = [r.values[m.name] if m.scope == "all" else r.values[m.name][a] for r, a in zip(reports, at, strict=True)]
         values[m.name] = np.mean(own, axis=0)
     rows = np.mean([r.rows[a] for r, a in zip(reports, at, strict=True)], axis=0)
-    mean, interval = _summary(first.metrics, values, rows, bootstrap, seed)
+    mean, interval = summary(first.metrics, values, rows, bootstrap, seed)
     return dataclasses.replace(
         first,
         users=users,
@@ -46,5 +47,5 @@ def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -
 
 
 def spread(reports: Sequence[Report], name: str) -> float:
-    """Standard deviation of a figure over the runs; NaN for one run."""
+    """Standard deviation of a metric over the runs; NaN for one run."""
     return float(np.std([r[name] for r in reports], ddof=1)) if len(reports) > 1 else float("nan")

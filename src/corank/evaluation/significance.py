@@ -1,4 +1,4 @@
-"""Is the best model really better? Paired tests over users, corrected for their number, with effect sizes."""
+"""Is the best model significantly better? Paired tests over users, Holm-corrected, with effect sizes."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import CorankError, suggest
-from .evaluate import Report, resample, totals
-from .metrics import AnyMetric, Floats, Metric
+from .intervals import resample, totals
+from .metrics import AnyMetric, Metric
+from .positions import Floats
+from .report import Report
 
 TESTS = ("randomization", "wilcoxon", "both")
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """One model against the reference; differences are model minus reference in units of the metric."""
+    """The test of one model against the reference; differences are model minus reference, in units of the metric."""
 
     model: str
     mean: float
     difference: float
     low: float  # 95 % bootstrap interval of the difference, users resampled in pairs
     high: float
-    p_randomization: float | None  # corrected (Holm), as p_wilcoxon; None where the test was not asked for
+    p_randomization: float | None  # Holm-corrected, as is p_wilcoxon; None where the test was not run
     p_wilcoxon: float | None
     effect: float  # Cohen's dz: mean difference over its standard deviation; positive = the model is better
-    better: float  # shares of the users
+    better: float  # share of users for whom the model is better
     worse: float
     equal: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All models against one, under one protocol; best first in `rows`."""
+    """All models tested against one reference, under one protocol; `rows` are sorted best first."""
 
     metric: str
     reference: str
@@ -43,7 +45,7 @@ class Comparison:
     protocol: str
     split: str
     part: str
-    users: int  # that the metric is defined for
+    users: int  # for whom the metric is defined
     rows: tuple[PairedTest, ...]
 
     def __str__(self) -> str:
@@ -65,7 +67,7 @@ class Comparison:
         return "\n".join([*lines, "p-values: paired by user, two-sided, Holm-corrected"])
 
     def to_frame(self) -> Any:
-        """One row a model, the reference first."""
+        """One row per model, the reference first."""
         import polars as pl
 
         names = PairedTest.__dataclass_fields__
@@ -87,13 +89,15 @@ def compare(
 ) -> Comparison:
     """Test each report against one of them, paired by user.
 
+    Parameters
+    ----------
     metric : one that all reports have; the first one of the first report when None.
     against : the name of the reference, or 'best' for the one with the best mean.
     test : 'randomization' (signs of the differences flipped at random), 'wilcoxon' (signed ranks) or 'both'; p-values
-        are two-sided and Holm-corrected over the models compared, each test for itself.
+        are two-sided and Holm-corrected over the models compared, separately for each test.
 
-    For rmse and mae, which are means over rows, a user counts with the sum of its (squared) errors in the randomisation
-    test, and with their mean in the Wilcoxon test and the effect size.
+    For rmse and mae, which are means over rows, the randomisation test uses the sum of a user's (squared) errors, the
+    Wilcoxon test and the effect size their mean.
     """
     if len(reports) < 2:
         raise CorankError(f"{len(reports)} report: a comparison needs at least two")
@@ -104,7 +108,7 @@ def compare(
     _check_same_task(reports)
     what = reports[0].metric(metric if metric is not None else reports[0].metrics[0])
     if what.scope == "all":
-        raise CorankError(f"{what.name} is one figure for all users together: there is nothing to pair by user")
+        raise CorankError(f"{what.name} is one number for all users together: there are no values per user to pair")
     names = [r.model for r in reports]
     sign = 1 if what.higher_is_better else -1
     if against == "best":
@@ -156,9 +160,9 @@ def compare(
 
 
 def sign_flip(gaps: Floats, permutations: int, seed: int = 0) -> Floats:
-    """Two-sided p of each column of paired differences float64[users, c]: how often random signs give as large a sum.
+    """Two-sided p-value per column of paired differences float64[users, c]: how often random signs give as large a sum.
 
-    (hits + 1) / (permutations + 1): the signs that were observed are one of the possibilities.
+    p = (hits + 1) / (permutations + 1), as the observed signs are one of the permutations.
     """
     rng = np.random.default_rng([seed, 2])
     gaps = gaps[(gaps != 0).any(axis=1)]
@@ -175,7 +179,7 @@ def sign_flip(gaps: Floats, permutations: int, seed: int = 0) -> Floats:
 
 
 def holm(p: Floats) -> list[float]:
-    """Holm's step-down correction: the i-th smallest of m times m - i + 1, never falling, at most 1."""
+    """Holm's step-down correction: the i-th smallest of m p-values times m - i + 1, non-decreasing, at most 1."""
     order = np.argsort(p, kind="stable")
     raised = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1)
     out = np.empty(p.size)
@@ -187,7 +191,7 @@ def relative_graph_gain(mf: float | Report, g: float | Report, x: float | Report
     """Relative Graph Gain in percent, the dissertation's measure of what deeper graph information adds.
 
     ((RMSE without graph - RMSE with x) / (RMSE without graph - RMSE with g) - 1) * 100: 0 when x is no better than the
-    plain graph. Give figures or reports that hold rmse.
+    plain graph. The arguments are RMSEs, or reports with rmse.
     """
     without, graph, deep = (v["rmse"] if isinstance(v, Report) else float(v) for v in (mf, g, x))
     if not without - graph > 0:
@@ -195,9 +199,6 @@ def relative_graph_gain(mf: float | Report, g: float | Report, x: float | Report
             f"RMSE is {without:g} without and {graph:g} with the graph: the gain is defined only where the graph helps"
         )
     return ((without - deep) / (without - graph) - 1) * 100
-
-
-# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
 def _check_same_task(reports: Sequence[Report]) -> None:
@@ -219,11 +220,11 @@ def _check_same_task(reports: Sequence[Report]) -> None:
     names = [r.model for r in reports]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise CorankError(f"two reports are called {twice!r}: tell them apart with evaluate(..., name=...)")
+        raise CorankError(f"two reports are called {twice!r}: give them different names with evaluate(..., name=...)")
 
 
 def _spans(what: Metric, reports: list[Report], defined: Any, bootstrap: int, seed: int) -> list[tuple[float, float]]:
-    """Interval of the difference to the first report for each of the others."""
+    """Bootstrap interval of the difference to the first report, for each of the others."""
     parts = [totals(what, r.values[what.name], r.rows) for r in reports]
     columns = np.column_stack([parts[0][1], *(p[0] for p in parts)])[defined]
     sums = resample(len(columns), columns, bootstrap, seed)
@@ -233,7 +234,7 @@ def _spans(what: Metric, reports: list[Report], defined: Any, bootstrap: int, se
 
 
 def _clean(gaps: Floats) -> Floats:
-    """Differences that are only rounding are none."""
+    """Differences of the size of rounding errors count as 0."""
     return np.where(np.abs(gaps) < 1e-12, 0, gaps)
 
 

@@ -1,1 +1,1 @@
-"""Models x data x split x protocol: experiments, tuning, results, and quality against training time."""
+"""Experiments (models x data x split x protocol), tuning, results, and curves of quality against training time."""

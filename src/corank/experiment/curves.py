@@ -1,7 +1,7 @@
-"""Quality against training time: each model is fitted twice with one seed, once for the clock and once to be measured.
+"""Quality against training time: each model is fitted twice with the same seed, once timed and once evaluated.
 
-Measuring after each epoch costs time that training does not, so the two are kept apart; a fixed seed makes them one
-and the same run.
+Evaluating after each epoch takes time that must not count as training, so the two are kept apart; with a fixed seed
+both fits go through the same epochs.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ from ..evaluation.metrics import metrics_of
 from ..report import machine_facts, md_table, svg
 from ..report.formatting import format_duration, format_value, metric_title
 from ..report.palette import styles
-from .experiment import Experiment, Progress
+from .experiment import Experiment
+from .runner import Progress, Watch
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One model: seconds and figures after each epoch; `objective` is among them where the model has one."""
+    """One model: training seconds and metrics after each epoch, and the objective where the model reports one."""
 
     label: str
     setting: str
     seconds: list[float]
-    figures: dict[str, list[float]]
+    metrics: dict[str, list[float]]
 
 
 def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[str, list[Curve]]:
-    """(name of the split, a curve for each row of the experiment)."""
+    """The name of the split, and one curve per entry of the experiment."""
     experiment.check()
     split = experiment.make_split()
-    metrics = metrics_of(experiment.measured())
+    metrics = metrics_of(experiment.metrics_used())
     curves = []
-    for row in experiment.rows_asked():
-        timed = row.model.fit(split.train, on_epoch=lambda entry, row=row: tell(on_progress, row.label, entry))  # type: ignore[misc]
+    entries = experiment.entries()
+    for number, entry in enumerate(entries, 1):
+        watch = Watch(entry.label, on_progress)
+        watch(event="start", row=number, of=len(entries))
+        timed = entry.model.fit(split.train, on_epoch=watch.goes_on)
         seconds = [h["seconds"] for h in timed.history_]
         objective = [h["objective"] for h in timed.history_ if "objective" in h]
         values: dict[str, list[float]] = {"objective": objective} if objective else {}
         model = type(timed)(**timed.params())
 
-        def measure(entry: dict[str, Any], model: Any = model, values: dict[str, list[float]] = values) -> None:
-            report = evaluate(model, split, metrics, bootstrap=0, **experiment.how())
+        def measure(_: dict[str, Any], model: Any = model, values: dict[str, list[float]] = values) -> None:
+            report = evaluate(model, split, metrics, bootstrap=0, **experiment.protocol_options())
             for name, mean in report.mean.items():
                 values.setdefault(name, []).append(mean)
 
         model.fit(split.train, on_epoch=measure)
         params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
-        curves.append(Curve(row.label, params, seconds, values))
+        curves.append(Curve(entry.label, params, seconds, values))
     return split.name, curves
 
 
-def tell(on_progress: Progress | None, label: str, entry: dict[str, Any]) -> bool:
-    return on_progress is None or on_progress(label, {"event": "epoch", **entry}) is not False
-
-
 def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Path, command: str) -> None:
-    """A page with a table and a picture for each figure; the pictures stand beside the page."""
-    names = list(dict.fromkeys(name for curve in curves for name in curve.figures))
-    intro = f"{split}; {experiment.how()['protocol']} protocol. Seconds are those of training alone."
+    """Write a page with a table and a chart per metric; the charts are files beside the page."""
+    names = list(dict.fromkeys(name for curve in curves for name in curve.metrics))
+    intro = f"{split}; {experiment.protocol_options()['protocol']} protocol. Seconds are those of training alone."
     page = [f"# {experiment.name}", intro]
     for name in names:
         picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
@@ -69,12 +69,12 @@ def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Pat
         page.append(f"![{metric_title(name)} against seconds of training]({picture.name})")
     last = []
     for curve in curves:
-        ends = [format_value(curve.figures[n][-1]) if n in curve.figures else "" for n in names]
+        ends = [format_value(curve.metrics[n][-1]) if n in curve.metrics else "" for n in names]
         last.append([curve.label, str(len(curve.seconds)), format_duration(curve.seconds[-1]), *ends])
     page += ["## At the end", md_table(["", "epochs", "time", *map(metric_title, names)], last)]
     for name in names:
         rows = [
-            [c.label, *(format_value(c.figures[name][e - 1]) for e in _shown(c))] for c in curves if name in c.figures
+            [c.label, *(format_value(c.metrics[name][e - 1]) for e in _shown(c))] for c in curves if name in c.metrics
         ]
         longest = max(curves, key=lambda c: len(c.seconds))
         page += [f"## {metric_title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
@@ -93,20 +93,20 @@ def _padded(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _draw(name: str, curves: Sequence[Curve]) -> str:
-    shown = [c for c in curves if name in c.figures]
+    shown = [c for c in curves if name in c.metrics]
     looks = styles([c.label for c in curves])
     lowest = 0.0
     if name == "objective":
-        # What is left to gain, of those that minimise the same thing as the first row: its last figure tells which.
-        end = shown[0].figures[name][-1]
-        shown = [c for c in shown if abs(c.figures[name][-1] / end - 1) < 0.05]
-        lowest = min(min(c.figures[name]) for c in shown)
+        # Distance to the lowest value, of the rows with the objective of the first one: those that end near it.
+        end = shown[0].metrics[name][-1]
+        shown = [c for c in shown if abs(c.metrics[name][-1] / end - 1) < 0.05]
+        lowest = min(min(c.metrics[name]) for c in shown)
 
     def paint(ax: Any) -> None:
         from matplotlib.ticker import FuncFormatter
 
         for curve in shown:
-            values = curve.figures[name]
+            values = curve.metrics[name]
             if lowest:
                 values = [v / lowest - 1 if v > lowest * (1 + 1e-7) else float("nan") for v in values]
             look = looks[curve.label]

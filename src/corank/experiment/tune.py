@@ -1,6 +1,6 @@
-"""Search for hyper-parameters on the validation part, with Optuna: the ranges stand beside the fields of the model.
+"""Hyper-parameter search on the validation rows, with Optuna, over the ranges declared with the model's fields.
 
-Trials that fall behind are pruned after any epoch; with a storage folder a stopped search goes on where it was.
+Trials below the median are pruned after any epoch; with a storage folder an interrupted search resumes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OnTrial = Callable[[dict[str, Any]], bool | None]
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best setting found on validation."""
+    """The best hyper-parameters found on the validation rows."""
 
     start: Model
     params: dict[str, Any]
@@ -37,11 +37,11 @@ class Tuned:
     trials: int
 
     def model(self) -> Model:
-        """A fresh model with the best setting."""
+        """An unfitted model with the best hyper-parameters."""
         return type(self.start)(**self.params)
 
     def write(self, path: str | Path) -> None:
-        """The best setting as TOML, for `corank fit --params` and for `[[model]]` tables."""
+        """Write the best hyper-parameters as TOML, for `corank fit --params` and for `[[model]]` tables."""
         lines = [
             f"# {self.metric} {self.value:.5f} on validation, best of {self.trials} trials",
             f"name = {json.dumps(self.start.name())}",
@@ -61,10 +61,14 @@ def tune(
     fixed: Collection[str] = (),
     **options: Any,
 ) -> Tuned:
-    """Try `trials` settings of the model's search ranges on `split.valid`.
+    """Search the model's hyper-parameter ranges with `trials` trials on `split.valid`.
 
-    A value of `model` that is not the default stays, as do the hyper-parameters named in `fixed`.
-    on_trial : called after each trial (and pruned ones); returning False stops the search and keeps what was found.
+    Hyper-parameters of `model` that differ from their defaults are not searched, nor are those named in `fixed`.
+
+    Parameters
+    ----------
+    storage : a folder for the state of the search; one that is found there is resumed.
+    on_trial : called after each trial, pruned ones included; returning False stops the search and keeps the best.
     options : protocol, negatives, popular, relevant, as in `evaluate`.
     """
     try:
@@ -72,7 +76,7 @@ def tune(
     except ModuleNotFoundError:
         raise MissingExtra("tuning", "tune") from None
     if trials < 1:
-        raise CorankError(f"trials={trials}: at least one setting must be tried")
+        raise CorankError(f"trials={trials}: at least one trial is needed")
     if len(split.valid) == 0:
         raise CorankError(f"the split {split.name!r} has no validation rows: tuning needs them")
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
@@ -97,7 +101,7 @@ def tune(
 
         try:
             candidate.fit(split.train, on_epoch=watch)
-        except CorankError as why:  # a setting that diverges is a bad setting, not the end of the search
+        except CorankError as why:  # training diverged: a bad trial, not the end of the search
             logging.getLogger("corank").info("trial %d: %s", trial.number, why)
             raise optuna.TrialPruned from None
         if trial.should_prune():
@@ -110,7 +114,7 @@ def tune(
         if on_trial is not None and on_trial(event) is False:
             study.stop()
 
-    # In the trial of the given setting, None (left to the data) stays so, and so does 0 where a search goes by ratios.
+    # The first trial is the model as given; None (chosen from the data) and 0 in a log range cannot be suggested.
     given = {n: getattr(model, n) for n in ranges if getattr(model, n) is not None}
     given = {n: value for n, value in given.items() if not (ranges[n][-1].log and value <= 0)}
     sign = 1.0 if find_metric(metric).higher_is_better else -1.0
@@ -122,20 +126,20 @@ def tune(
         sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
     )
-    if not study.trials:  # the setting that was given takes part: a search never ends below it
+    if not study.trials:  # the model as given is the first trial: a search never ends below it
         study.enqueue_trial(given, user_attrs={"given": True})
     if _ended(study) < trials:
         study.optimize(objective, n_trials=trials - _ended(study), callbacks=[told])
     try:
         best = study.best_trial
     except ValueError:
-        raise CorankError(f"none of {trials} trials of {model.name()} could be finished: see the log") from None
+        raise CorankError(f"none of {trials} trials of {model.name()} finished: see the log") from None
     assert best.value is not None  # a best trial has finished
     return Tuned(model, {**model.params(), **best.params}, sign * best.value, find_metric(metric).name, _ended(study))
 
 
 def _ended(study: Any) -> int:
-    """Trials that came to an end by themselves: one that was interrupted is tried again."""
+    """Number of completed or pruned trials: an interrupted one is tried again."""
     return sum(t.state.name in ("COMPLETE", "PRUNED") for t in study.trials)
 
 
@@ -152,7 +156,7 @@ def _suggest(trial: Any, name: str, kind: type, optional: bool, default: Any, ru
 
 
 def _storage(folder: str | Path | None, name: str) -> Any:
-    """A journal file an append at a time: a killed search loses at most the trial it was in."""
+    """An append-only journal file: a killed search loses at most the running trial."""
     if folder is None:
         return None
     from optuna.storages import JournalStorage
@@ -162,12 +166,12 @@ def _storage(folder: str | Path | None, name: str) -> Any:
         Path(folder).mkdir(parents=True, exist_ok=True)
         return JournalStorage(JournalFileBackend(str(Path(folder) / f"{name}.journal")))
     except OSError as why:
-        raise CorankError(f"cannot keep the search in {folder}: {why.strerror}") from None
+        raise CorankError(f"cannot write the state of the search to {folder}: {why.strerror}") from None
 
 
 def _fingerprint(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> str:
-    """The same name only for the same question: trials of other data must not be mixed in."""
+    """The name of the study: equal only for the same model, data, metric and protocol, so that trials never mix."""
     text = json.dumps([model.name(), model.params(), split.name, metric, options], default=str, sort_keys=True)
-    asked = [text, *(fingerprint(model, part) for part in (split.train, split.valid))]
-    digest = hashlib.sha256("".join(asked).encode())
+    parts = [text, *(fingerprint(model, part) for part in (split.train, split.valid))]
+    digest = hashlib.sha256("".join(parts).encode())
     return f"{model.name()}-{digest.hexdigest()[:16]}"

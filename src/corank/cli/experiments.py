@@ -1,0 +1,118 @@
+"""`corank demo`, `compare` and `reproduce`: experiments, with a leaderboard, a report and the best model."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import CorankError
+from .options import EDGES, TABLE, Args, comma_separated, evaluation_options, given, open_table, writable
+from .show import Steps, ranking_text, say, titles_of
+
+
+def demo(args: Args) -> None:
+    """All models on synthetic data, with the oracle as upper bound."""
+    from ..datasets.synthetic import realistic
+    from ..experiment.experiment import Experiment
+    from ..models import available, find
+
+    say("generating data with a known ground truth (the `oracle` row is the best that any method could do)")
+    made = realistic(seed=args.seed)
+    say(str(made.data.describe()))
+    experiment = Experiment(
+        data=made.data,
+        models=[made.oracle, *(name for name in available() if find(name).suits("implicit"))],
+        seed=args.seed,
+        name="demo on synthetic data",
+    )
+    best = _run_and_report(experiment, Path(args.out), f"corank demo --seed {args.seed}")
+    user = made.data.users.ids[0]
+    say(f"\nrecommendations for user {user}  (corank recommend {args.out}/best.corank --user {user})")
+    print(ranking_text(best.recommend([user], k=5), titles_of(best), "user"))
+
+
+def compare_models(args: Args) -> None:
+    """A leaderboard of models on a table or an experiment file."""
+    from ..experiment.experiment import Experiment
+
+    command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
+    if args.file.endswith(".toml"):
+        table = given(args, *TABLE, "positive")
+        if table:
+            raise CorankError(
+                f"--{next(iter(table))} is for a table: in {args.file} write it as an option or in [columns]"
+            )
+        experiment = Experiment.from_toml(args.file)
+        for key, value in given(args, *EDGES).items():
+            setattr(experiment, key, value)
+    else:
+        experiment = Experiment(data=open_table(args), name=Path(args.file).name)
+    options = evaluation_options(args) | given(args, "tune", "seed", "task")
+    if args.split:
+        options["split"] = args.split
+    if args.models is not None:
+        options["models"] = comma_separated(args.models, "--models")
+    for key, value in options.items():
+        setattr(experiment, key, value)
+    _run_and_report(experiment, Path(args.out), command)
+
+
+def reproduce(args: Args) -> None:
+    """Run an experiment file and write its result page."""
+    from ..experiment.experiment import Experiment
+
+    path = Path(args.name)
+    if not path.exists():
+        path = Path("experiments") / f"{args.name}.toml"
+    if not path.exists():
+        known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
+        raise CorankError(
+            f"there is no experiment {args.name!r} here; known: {', '.join(known) or 'none in experiments/'}"
+        )
+    from ..report import write_markdown
+
+    experiment = Experiment.from_toml(path)
+    page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"
+    if experiment.curves:
+        from ..experiment import curves
+
+        with Steps() as steps:
+            split, found = curves.run(experiment, steps)
+        curves.write(experiment, split, found, page, command)
+    else:
+        results = _run(experiment, Path(".corank-tune"))
+        print(results)
+        write_markdown(results, page, command=command)
+    say(f"page written to {page}")
+
+
+def _run_and_report(experiment: Any, out: Path, command: str) -> Any:
+    """Run, print the leaderboard, write the report, save the best model; returns it."""
+    from ..atomic import write_text
+    from ..report import write_html
+
+    writable(out, out / "best.corank", out / "report.html", out / "results.json")
+    results = _run(experiment, out / "tune")
+    print(results)
+    results.best.model.save(out / "best.corank")
+    write_html(results, out / "report.html", command=command)
+    write_text(out / "results.json", json.dumps(results.as_dict(), indent=1))
+    say(f"\nreport      {out / 'report.html'}\nbest model  {out / 'best.corank'} ({results.best.label})")
+    if results.not_run:
+        again = "; the same command resumes the search" if experiment.tune else ""
+        say(f"stopped before {', '.join(results.not_run)}{again}")
+        raise KeyboardInterrupt
+    return results.best.model
+
+
+def _run(experiment: Any, storage: Path) -> Any:
+    with Steps() as steps:
+        try:
+            return experiment.run(steps, storage=storage if experiment.tune or experiment.keep else None)
+        except CorankError:
+            if steps.stop.asked:  # stopped before any row was finished: not an error of the user
+                raise KeyboardInterrupt from None
+            raise

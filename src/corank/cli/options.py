@@ -1,0 +1,97 @@
+"""What commands have in common: the table they read, the options of models and evaluation, and where they may write."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..data import Dataset
+from ..errors import CorankError
+from .show import say
+
+Args = argparse.Namespace
+TABLE = ("user", "item", "value", "time", "separator", "duplicates")
+EDGES = ("user_edges", "item_edges")
+
+
+def given(args: Args, *names: str) -> dict[str, Any]:
+    """Those of the named options that are on the command line."""
+    return {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
+
+
+def open_table(args: Args, quiet: bool = False) -> Dataset:
+    """The table of a command, with its graphs where there are any."""
+    from ..experiment.source import open_rows
+    from ..reading.edge_tables import edge_file
+
+    edges = given(args, *EDGES)
+    for path in edges.values():
+        edge_file(path, args.file)
+    data = open_rows(args.file, **given(args, *TABLE, "positive"))
+    if not quiet:
+        say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items")
+    return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
+
+
+def files_read(args: Args) -> list[str]:
+    """The files that a command reads, which it must not overwrite."""
+    return [args.file, *given(args, *EDGES).values()]
+
+
+def model_of(args: Args) -> Any:
+    """The model with its hyper-parameters: from a TOML file, overridden by flags."""
+    from ..experiment.entries import make_model, read_toml
+
+    params = read_toml(Path(args.params)) if getattr(args, "params", None) else {}
+    written_for = params.pop("name", args.model)
+    if written_for != args.model:
+        raise CorankError(f"{args.params} is for {written_for}, not for {args.model}")
+    flags = {name: getattr(args, f"param_{name}") for name in params_given(args)}
+    return make_model(args.model, {**params, **flags})
+
+
+def params_given(args: Args) -> list[str]:
+    """The hyper-parameters that have a flag on the command line."""
+    return [name.removeprefix("param_") for name in vars(args) if name.startswith("param_")]
+
+
+def evaluation_options(args: Args) -> dict[str, Any]:
+    """The options of the evaluation that are on the command line."""
+    options = given(args, "protocol", "negatives", "relevant")
+    if args.popular:
+        options["popular"] = True
+    if args.metrics is not None:
+        from ..evaluation.metrics import metric
+
+        options["metrics"] = tuple(comma_separated(args.metrics, "--metrics"))
+        for name in options["metrics"]:
+            metric(name)  # a typo is found before hours of work, not after
+    return options
+
+
+def comma_separated(text: str, flag: str) -> list[str]:
+    """The names in a list; a name in quotes may hold a comma itself, as in CSV."""
+    words = [w.strip() for w in next(csv.reader([text], skipinitialspace=True), []) if w.strip()]
+    if not words:
+        raise CorankError(f"{flag} {text!r} names nothing: give names separated by commas")
+    return words
+
+
+def writable(folder: Path, *targets: Path, sources: Sequence[str | Path] = ()) -> None:
+    """Raise before the work, not after it, if results cannot be written or would overwrite what is read."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as why:
+        raise CorankError(f"cannot write to {folder}: {why.strerror}; choose another folder with -o") from None
+    for target in targets:
+        for source in sources:
+            if target.exists() and Path(source).exists() and target.samefile(source):
+                raise CorankError(f"{target} is an input file and would be overwritten: choose another output file")
+        if target.is_dir():
+            raise CorankError(f"{target} is a folder, and a file of that name is to be written: choose another with -o")

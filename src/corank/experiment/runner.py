@@ -1,0 +1,110 @@
+"""Running one entry of an experiment: tune, fit and evaluate, once per seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..data import Dataset
+from ..data import split as splits
+from ..data.split import Split
+from ..evaluation.evaluate import evaluate
+from ..evaluation.seeds import pooled, spread
+from ..model import Model
+from .entries import Entry
+from .results import Row
+
+if TYPE_CHECKING:
+    from .experiment import Experiment
+
+Progress = Callable[[str, dict[str, Any]], bool | None]
+
+
+class Watch:
+    """Reports the events of one entry, and remembers whether the callback asked to stop."""
+
+    def __init__(self, label: str, on_progress: Progress | None) -> None:
+        self.label = label
+        self.on_progress = on_progress
+        self.stopped = False
+
+    def __call__(self, **event: Any) -> bool:
+        """Report an event; returns whether to stop."""
+        self.stopped = self.stopped or (self.on_progress is not None and self.on_progress(self.label, event) is False)
+        return self.stopped
+
+    def asked_to_stop(self) -> bool:
+        return self.stopped
+
+    def goes_on(self, entry: dict[str, Any]) -> bool:
+        """For `on_epoch` and `on_trial`."""
+        return not self(**{"event": "epoch", **entry})
+
+
+def run_entry(
+    experiment: Experiment, entry: Entry, parts: list[Split], watch: Watch, storage: Path | None
+) -> Row | None:
+    """Tune on the first split, then fit and test on each of them, one per seed; None if the callback asked to stop."""
+    model, trials = entry.model, 0
+    if experiment.tune and not model.oracle:
+        model, trials = _tuned(experiment, entry, parts[0], watch, storage)
+    reports = []
+    for seed, split in zip(experiment.seeds or (experiment.seed,), parts, strict=True):
+        if watch.asked_to_stop():
+            return None
+        final = split.refit() if experiment.refit else split
+        if experiment.seeds:
+            model = type(model)(**{**model.params(), "seed": seed})
+        train = _thinned(final.train, entry, seed)
+        kept = storage / "learned" if experiment.keep and storage is not None else None
+        model = _fitted(model, train, final.valid, watch, kept)
+        if watch.asked_to_stop():  # comparing a half-trained model would be unfair to it
+            return None
+        reports.append(evaluate(model, final, experiment.metrics_used(), seed=seed, **experiment.protocol_options()))
+    deviation = {name: spread(reports, name) for name in reports[0].mean}
+    return Row(entry.label, model, pooled(reports), trials, entry.published, deviation, len(reports))
+
+
+def _tuned(experiment: Experiment, entry: Entry, split: Split, watch: Watch, storage: Path | None) -> tuple[Model, int]:
+    """An unfitted model with the best hyper-parameters on the validation rows, and the number of trials."""
+    from .tune import tune
+
+    found = tune(
+        entry.model,
+        dataclasses.replace(split, train=_thinned(split.train, entry, experiment.seed)),
+        metric=experiment.metrics_used()[0],
+        trials=experiment.tune,
+        storage=None if storage is None else storage / experiment.name,
+        on_trial=watch.goes_on,
+        **experiment.protocol_options(),
+    )
+    return found.model(), found.trials
+
+
+def _thinned(train: Dataset, entry: Entry, seed: int) -> Dataset:
+    return train if entry.at_most is None else splits.thinned(train, entry.at_most, seed)
+
+
+def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: Path | None) -> Model:
+    """The model after fit. With a folder, a model fitted there earlier is loaded, and an interrupted fit resumes.
+
+    Validation rows are used for the early stopping of a model with `patience`, and not otherwise.
+    """
+    watched = valid if model.params().get("patience") is not None and len(valid) else None
+    if folder is None:
+        return model.fit(train, valid=watched, on_epoch=watch.goes_on)
+    from ..checkpoint import fingerprint
+    from ..models import load
+
+    asked = [fingerprint(model, part)[:12] for part in (train, valid)]
+    file = folder / "-".join([model.name(), *asked, str(model.params().get("epochs", 0))])
+    done = file.with_suffix(".corank")
+    if done.exists():
+        return load(done)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.fit(train, valid=watched, on_epoch=watch.goes_on, checkpoint=file.with_suffix(".checkpoint"))
+    if not watch.asked_to_stop():
+        model.save(done)
+    return model

@@ -31,10 +31,10 @@ def model(request, data):
 
 
 def views(model):
-    from corank.nn.attention import Layout
+    from corank.nn.parameters import Layout
 
     net = model._network()
-    return net, {k: v.numpy() for k, v in Layout(net.shapes()).views(torch.from_numpy(model.weights_)).items()}
+    return net, {k: v.numpy() for k, v in Layout(net.parameters()).views(torch.from_numpy(model.weights_)).items()}
 
 
 # ---- the formula -------------------------------------------------------------------------------------------------
@@ -206,12 +206,12 @@ def test_averaged_weights_are_a_running_mean(data):
     """One step an epoch: the mean is that of the weights after each step, by the stated rule."""
     options = {**SMALL, "batches": 1, "epochs": 4}
     walked = [GCMC(**{**options, "epochs": n}).fit(data).weights_ for n in (1, 2, 3, 4)]
-    from corank.nn.attention import Layout
+    from corank.nn.parameters import Layout
 
-    start = Layout(GCMC(**options).fit(data)._network().shapes()).start_weights(np.random.default_rng(0))
+    start = Layout(GCMC(**options).fit(data)._network().parameters()).initial_weights(np.random.default_rng(0))
     mean = start.copy()
     model = GCMC(**options, average=0.2, level_bias=True).fit(data)
-    at = Layout(model._network().shapes()).start["levels.bias"]
+    at = Layout(model._network().parameters()).offset["levels.bias"]
     count = np.bincount(model._level(data.value))
     mean[at : at + count.size] = np.log(count / count.sum())
     for step, weights in enumerate(walked, 1):

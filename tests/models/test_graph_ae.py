@@ -70,12 +70,12 @@ def test_vectors_and_predictions_equal_a_dense_twin(data, model):
 
 def test_gradients_are_those_of_numbers(data):
     """The loss of a step against its differences, along a random direction of each parameter."""
-    from corank.nn.attention import Layout
     from corank.nn.convolution import Graph
+    from corank.nn.parameters import Layout
 
     model = GraphAE(**{**SMALL, "dropout": 0.0, "node_dropout": 0.0}, layers=2).fit(data)
     net = model._network()
-    layout = Layout(net.shapes())
+    layout = Layout(net.parameters())
     order = np.lexsort((data.item, data.user))
     value = data.value[order].astype(np.float32)
     features = model._features(data)

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from corank.nn.attention import Layout  # noqa: E402
 from corank.nn.convolution import Graph, Network  # noqa: E402
 from corank.nn.noise import Noise  # noqa: E402
+from corank.nn.parameters import Layout  # noqa: E402
 from corank.nn.sparse import Pattern  # noqa: E402
 
 USERS, ITEMS, LEVELS = 9, 6, 3
@@ -44,7 +44,7 @@ def features(n, columns, seed=3):
 
 def made(**options):
     net = Network(users=USERS, items=ITEMS, levels=LEVELS, hidden=13, dim=5, feature_dim=4, **options)
-    layout = Layout(net.shapes())
+    layout = Layout(net.parameters())
     flat = torch.from_numpy(np.random.default_rng(1).normal(0, 0.7, layout.size).astype(np.float32))
     sides = zip(("user", "item"), (USERS, ITEMS), net.features, strict=True)
     return net, layout.views(flat), ratings(**{side: features(n, c) for side, n, c in sides if c})
@@ -127,7 +127,7 @@ def test_gradient_is_the_slope(options):
     """Along random directions, by central differences; ReLU makes corners, so steps are small and the bound 2 %."""
     net, _, graph = made(**options)
     pairs = Pattern(graph.user, graph.item, (USERS, ITEMS))
-    layout = Layout(net.shapes())
+    layout = Layout(net.parameters())
 
     def loss(flat):
         views = layout.views(flat)
@@ -206,8 +206,8 @@ def test_who_is_cold_is_so_in_every_layer():
 
     _, _, graph = made()
     net = Light(users=graph.users, items=graph.items, levels=graph.levels, dim=4, layers=2, cold=0.4)
-    layout = Layout(net.shapes())
-    w = layout.views(torch.from_numpy(layout.start_weights(np.random.default_rng(0))))
+    layout = Layout(net.parameters())
+    w = layout.views(torch.from_numpy(layout.initial_weights(np.random.default_rng(0))))
     for layer in range(2):
         w[f"{layer}.out.bias"].fill_(layer + 1.0)
     cold = []

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset
-from ..errors import CorankError, MissingExtra
+from ..errors import CorankError
 from ..memory import make_room
 from ..model import Model
 from ..params import param
 from ._graph import SIDES, Side
+from ._torch import require_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,10 +123,10 @@ class RatingGraph(Model):
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         rng = training.rng
-        self._need_torch()
-        from ..nn.attention import Layout
+        require_torch(self)
         from ..nn.convolution import Graph
         from ..nn.loop import Trainer
+        from ..nn.parameters import Layout
 
         self.liked_ = float(np.quantile(data.value, 0.9))  # what an item without a rating is worth in a history
         self.levels_ = levels_of(data.value, int(self.levels))
@@ -136,12 +137,12 @@ class RatingGraph(Model):
         graph = Graph(user, item, level, len(data.users), len(data.items), self.levels_.size, self._features(data))
         self.columns_ = [_columns(graph.features.get(side)) for side in SIDES]
         net = self._network()
-        layout = Layout(net.shapes())
+        layout = Layout(net.parameters())
         activations = 8.0 * (len(data.users) + len(data.items)) * (self._activations() + 2 * self.feature_dim)
         need = 24.0 * layout.size + activations + user.size * (80.0 + 16.0 * self.levels_.size / self.batches)
         name = type(self).__name__
         make_room(need, f"{name} of this data", "choose a smaller dim, fewer levels or more batches")
-        weights = self.weights_ = layout.start_weights(rng)
+        weights = self.weights_ = layout.initial_weights(rng)
         self._start(net, weights, np.bincount(level, minlength=self.levels_.size))
         carried = {"first": layout.empty(), "second": layout.empty()}
         trainer = Trainer(
@@ -285,12 +286,12 @@ class RatingGraph(Model):
 
     def _views(self, net: Rated, weights: NDArray[np.float32]) -> dict[str, Tensor]:
         """The parameters of a network, which share memory with the flat vector."""
-        self._need_torch()
+        require_torch(self)
         import torch
 
-        from ..nn.attention import Layout
+        from ..nn.parameters import Layout
 
-        return Layout(net.shapes()).views(torch.from_numpy(weights))
+        return Layout(net.parameters()).views(torch.from_numpy(weights))
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._ratings(self.user_factors_[users])
@@ -353,12 +354,6 @@ class RatingGraph(Model):
         odds -= odds.max(axis=-1, keepdims=True)
         np.exp(odds, out=odds)
         return np.asarray(odds @ self.levels_ / odds.sum(axis=-1))
-
-    def _need_torch(self) -> None:
-        try:
-            import torch  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtra(type(self).__name__, "nn") from None
 
 
 def levels_of(value: Array, most: int) -> NDArray[np.float32]:

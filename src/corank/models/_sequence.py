@@ -120,14 +120,14 @@ class Sequential(Model):
             logger.warning("%s: the rows have no times, so their order is taken as the order in time", self.name())
         net = self._network()
         from ..kernels.threads import threads
-        from ..nn.attention import Layout
         from ..nn.batches import windows
         from ..nn.loop import Trainer
+        from ..nn.parameters import Layout
 
         sequences = data.sequences()
         self._remember(sequences)
-        layout = Layout(net.shapes())
-        weights = self.weights_ = layout.start_weights(rng, SPREAD if self.norm == "pre" else None)
+        layout = Layout(net.parameters())
+        weights = self.weights_ = layout.initial_weights(rng, SPREAD if self.norm == "pre" else None)
         first, second = layout.empty(), layout.empty()
         trainer = Trainer(
             layout,
@@ -137,7 +137,6 @@ class Sequential(Model):
             lr=float(self.lr),
             weight_decay=float(self.weight_decay),
             l2=float(self.l2_emb),
-            tables=[name for name in ("item", "position", "user") if name in layout.shapes],
             threads=threads(),
         )
         index = sequences.index.astype(np.int64)
@@ -272,10 +271,10 @@ class Sequential(Model):
     def _views(self) -> tuple[Network, dict[str, Tensor]]:
         import torch
 
-        from ..nn.attention import Layout
+        from ..nn.parameters import Layout
 
         net = self._network()
-        return net, Layout(net.shapes()).views(torch.from_numpy(self.weights_))
+        return net, Layout(net.parameters()).views(torch.from_numpy(self.weights_))
 
     def _recent(self, users: Array) -> CSR:
         """What is known of users: their newest items, in order."""

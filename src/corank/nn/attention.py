@@ -11,21 +11,16 @@ FF(LN(x)), the usual block.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from .batches import Packed
 from .noise import Noise, dropout
+from .parameters import Parameter, Weights
 from .tables import rows
-
-LINE = 16  # floats in a line of the cache: every parameter starts at one
-Weights = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -54,23 +49,27 @@ class Network:
     def width(self) -> int:
         return self.dim + self.dim_user
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of each parameter: tables, then matrices, then vectors."""
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter."""
         d, inner = self.width, self.hidden * self.width
-        tables: dict[str, tuple[int, ...]] = {"item": (self.items, self.dim), "position": (self.max_len, d)}
+        out = {"item": Parameter((self.items, self.dim), "table"), "position": Parameter((self.max_len, d), "table")}
         if self.dim_user:
-            tables["user"] = (self.users, self.dim_user)
-        matrices: dict[str, tuple[int, ...]] = {}
-        vectors: dict[str, tuple[int, ...]] = {"norm.gain": (d,), "norm.bias": (d,)}
+            out["user"] = Parameter((self.users, self.dim_user), "table")
+        out |= {"norm.gain": Parameter((d,), "gain"), "norm.bias": Parameter((d,), "bias")}
         for b in range(self.blocks):
-            matrices |= {f"{b}.qkv": (3 * d, d), f"{b}.in": (inner, d), f"{b}.out": (d, inner)}
-            vectors |= {f"{b}.qkv.bias": (3 * d,), f"{b}.in.bias": (inner,), f"{b}.out.bias": (d,)}
+            out |= {
+                f"{b}.qkv": Parameter((3 * d, d), "matrix", stacked=3),
+                f"{b}.in": Parameter((inner, d), "matrix"),
+                f"{b}.out": Parameter((d, inner), "matrix"),
+                f"{b}.qkv.bias": Parameter((3 * d,), "bias"),
+                f"{b}.in.bias": Parameter((inner,), "bias"),
+                f"{b}.out.bias": Parameter((d,), "bias"),
+            }
             if self.norm == "pre":
-                matrices[f"{b}.join"] = (d, d)
-                vectors[f"{b}.join.bias"] = (d,)
+                out |= {f"{b}.join": Parameter((d, d), "matrix"), f"{b}.join.bias": Parameter((d,), "bias")}
             for name in ("first", "second"):
-                vectors |= {f"{b}.{name}.gain": (d,), f"{b}.{name}.bias": (d,)}
-        return tables | matrices | vectors
+                out |= {f"{b}.{name}.gain": Parameter((d,), "gain"), f"{b}.{name}.bias": Parameter((d,), "bias")}
+        return out
 
     # ---- the way through ------------------------------------------------------------------------------------------
 
@@ -196,53 +195,3 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
     L = q.shape[-2]
     future = torch.full((L, L), -math.inf).triu_(1)
     return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + future
-
-
-class Layout:
-    """Named parameters inside one flat vector."""
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self.shapes = dict(shapes)
-        self.start: dict[str, int] = {}
-        self.size = 0
-        for name in self.shapes:
-            self.start[name] = self.size
-            self.size = self.end(name)
-
-    def end(self, name: str) -> int:
-        """Where the parameter after this one begins."""
-        return self.start[name] + -(-math.prod(self.shapes[name]) // LINE) * LINE
-
-    def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """The parameters as views into a flat float32 tensor of `size`."""
-        if flat.shape != (self.size,):
-            raise ValueError(f"these parameters need {self.size} numbers, not {tuple(flat.shape)}")
-        return {
-            name: flat[self.start[name] : self.start[name] + math.prod(shape)].view(shape)
-            for name, shape in self.shapes.items()
-        }
-
-    def empty(self) -> NDArray[np.float32]:
-        """Zeros, from the start of a line: products of matrices may round differently elsewhere."""
-        whole = np.zeros(self.size + LINE, np.float32)
-        skip = (-whole.ctypes.data // 4) % LINE
-        return whole[skip : skip + self.size]
-
-    def start_weights(self, rng: np.random.Generator, tables: float | None = None) -> NDArray[np.float32]:
-        """Glorot uniform tables and matrices, zero biases, unit gains.
-
-        tables : standard deviation of the tables instead: Glorot's grows as they get shorter, and what is random in the
-        vectors of a small catalogue then outweighs what is learned.
-        """
-        flat = self.empty()
-        for name, shape in self.shapes.items():
-            part = flat[self.start[name] : self.start[name] + math.prod(shape)]
-            if name.endswith(".gain"):
-                part[:] = 1
-            elif len(shape) == 2:
-                high = shape[0] // 3 if name.endswith(".qkv") else shape[0]  # three matrices, one below the other
-                bound = math.sqrt(6 / (high + shape[1]))
-                if tables is not None and "." not in name:
-                    bound = math.sqrt(3) * tables
-                part[:] = rng.uniform(-bound, bound, part.size)
-        return flat

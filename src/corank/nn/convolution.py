@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from .noise import Noise, dropout
+from .parameters import Parameter
 from .sparse import Pattern, product, sampled
 
 Side = Literal["user", "item"]
@@ -55,6 +56,12 @@ class Rated:
     def shapes(self) -> Shapes:
         """Name and shape of each parameter: matrices, then vectors."""
         raise NotImplementedError
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter."""
+        return {
+            name: Parameter(shape, "matrix" if len(shape) == 2 else "bias") for name, shape in self.shapes().items()
+        }
 
     def encode(
         self, w: Weights, graph: Graph, visible: Bools | None = None, noise: Noise | None = None

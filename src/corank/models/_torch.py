@@ -1,19 +1,38 @@
-"""The one place that says what to install when torch is missing."""
+"""`torch` and `F` for the files of models, imported at their first use; what to install when torch is missing.
+
+Listing the models must neither wait for torch nor need it, and a network should still read like any other torch code.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtra
 
 if TYPE_CHECKING:
+    import torch as torch
+    from torch.nn import functional as F  # noqa: N812
+
     from ..model import Model
+else:
+
+    class _AtFirstUse:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(importlib.import_module(self._name), name)
+
+    torch, F = _AtFirstUse("torch"), _AtFirstUse("torch.nn.functional")
+
+__all__ = ["F", "require_torch", "torch"]
 
 
 def require_torch(model: Model) -> None:
     """Raise `MissingExtra` with the line to type, unless torch can be imported."""
     try:
-        import torch  # noqa: F401
+        importlib.import_module("torch")
     except ModuleNotFoundError as why:
         if why.name != "torch":
             raise

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import nn
 from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..graph import encode, side_graph, symmetric
+from ._torch import torch
 
 if TYPE_CHECKING:
     from ..nn.rating_graph import Features, Side
@@ -76,10 +78,6 @@ def _one_hot(nodes: int) -> CSR:
 
 def _tensors(rows: CSR, nodes: int) -> Features:
     """The rows, scaled so that their absolute values sum to 1, as tensors: dense where they are dense, else sparse."""
-    import torch
-
-    from ..nn.sparse import Pattern
-
     row = np.repeat(np.arange(nodes), np.diff(rows.indptr))
     total = np.bincount(row, np.abs(rows.value), nodes)[row]
     value = (rows.value / np.maximum(total, 1e-12)).astype(np.float32)
@@ -87,4 +85,4 @@ def _tensors(rows: CSR, nodes: int) -> Features:
         whole = np.zeros((nodes, rows.columns), np.float32)
         whole[row, rows.index] = value
         return torch.from_numpy(whole)
-    return Pattern(row, rows.index, (nodes, rows.columns)), torch.from_numpy(value)
+    return nn.Pattern(row, rows.index, (nodes, rows.columns)), torch.from_numpy(value)

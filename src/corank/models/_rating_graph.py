@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import nn
 from ..data import CSR, Array, Dataset
 from ..memory import make_room
 from ..model import Model
 from ..params import param
 from ._node_features import KINDS, node_features
-from ._torch import require_torch
+from ._torch import F, require_torch, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,8 +156,6 @@ class RatingGraphModel(Model):
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         require_torch(self)
-        from ..nn.loop import Trainer
-
         rng = training.rng
         self.liked_ = float(np.quantile(data.value, 0.9))  # the rating of an item in a history that gives none
         self.levels_ = rating_levels(data.value, self.levels)
@@ -178,7 +177,7 @@ class RatingGraphModel(Model):
         first, second = layout.empty(), layout.empty()  # Adam's moments
         state = {"first": first, "second": second}
         betas, decay = (0.9, 0.999), self.weight_decay
-        trainer = Trainer(layout, weights, first, second, lr=self.lr, betas=betas, weight_decay=decay)
+        trainer = nn.Trainer(layout, weights, first, second, lr=self.lr, betas=betas, weight_decay=decay)
         if self.average > 0:  # the model is the average; training goes on with the weights themselves
             self.weights_, state["live"] = weights.copy(), weights
         batches = min(self.batches, n)
@@ -202,10 +201,8 @@ class RatingGraphModel(Model):
 
     def _graph(self, user: Array, item: Array, value: Array, users: int, **more: Any) -> RatingGraph:
         """Ratings (n,) as a graph between `users` users and all items."""
-        from ..nn.rating_graph import RatingGraph
-
         symmetric, sizes = self.normalize == "symmetric", (users, len(self.items_), self.levels_.size)
-        return RatingGraph(user, item, self._level(value), *sizes, symmetric=symmetric, shrink=self.shrink, **more)
+        return nn.RatingGraph(user, item, self._level(value), *sizes, symmetric=symmetric, shrink=self.shrink, **more)
 
     def _features(self, data: Dataset) -> dict[Side, Features]:
         options = {"alpha": self.alpha, "capacity": self.capacity, "error": self.error, "seed": self.seed}
@@ -215,21 +212,15 @@ class RatingGraphModel(Model):
         self, encoder: RatingEncoder, graph: RatingGraph, value: Array, targets: Bools, seed: int
     ) -> Callable[[Weights], Tensor]:
         """The loss of one step as a function of the weights; targets bool (n,): the ratings that it predicts."""
-        import torch
-        from torch.nn import functional as F  # noqa: N812
-
-        from ..nn.noise import Noise
-        from ..nn.sparse import Pattern
-
         decoder, squared = self._decoder(), self.squared
         visible = ~targets if self.hide and not targets.all() else None
-        pairs = Pattern(graph.user[targets], graph.item[targets], (graph.users, graph.items))
+        pairs = nn.Pattern(graph.user[targets], graph.item[targets], (graph.users, graph.items))
         level, rating = torch.from_numpy(graph.level[targets]), torch.from_numpy(value[targets])
         levels = torch.from_numpy(self.levels_)
         variance = float(np.var(value, dtype=np.float64)) or 1.0
 
         def loss(w: Weights) -> Tensor:
-            user, item = encoder.encode(w, graph, visible, Noise(seed))  # (users, dim), (items, dim)
+            user, item = encoder.encode(w, graph, visible, nn.Noise(seed))  # (users, dim), (items, dim)
             logits = decoder.logits(w, pairs, user, item)  # (targets, levels)
             total = logits.new_zeros(())
             if squared < 1:
@@ -243,11 +234,7 @@ class RatingGraphModel(Model):
 
     def _encode(self, encoder: RatingEncoder, graph: RatingGraph) -> None:
         """Keep the vectors of all users and items, from all ratings."""
-        import torch
-
-        from ..nn.loop import one_thread
-
-        with one_thread(), torch.no_grad():
+        with nn.one_thread(), torch.no_grad():
             user, item = encoder.encode(self._views(self.weights_), graph)
             self.user_factors_, self.item_factors_ = user.numpy(), item.numpy()
 
@@ -260,9 +247,7 @@ class RatingGraphModel(Model):
     # ---- parameters ----------------------------------------------------------------------------------------------
 
     def _decoder(self) -> BilinearDecoder:
-        from ..nn.rating_graph import BilinearDecoder
-
-        return BilinearDecoder(
+        return nn.BilinearDecoder(
             dim=self.dim,
             levels=self.levels_.size,
             bases=self.bases,
@@ -271,15 +256,11 @@ class RatingGraphModel(Model):
         )
 
     def _layout(self) -> Layout:
-        from ..nn.parameters import Layout
-
-        return Layout(self._encoder().parameters() | self._decoder().parameters())
+        return nn.Layout(self._encoder().parameters() | self._decoder().parameters())
 
     def _views(self, weights: NDArray[np.float32]) -> dict[str, Tensor]:
         """The parameters by name, which share memory with the flat vector."""
         require_torch(self)
-        import torch
-
         return self._layout().views(torch.from_numpy(weights))
 
     # ---- score ---------------------------------------------------------------------------------------------------
@@ -289,8 +270,6 @@ class RatingGraphModel(Model):
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         require_torch(self)
-        import torch
-
         row = np.repeat(np.arange(histories.rows), np.diff(histories.indptr))
         degrees = {"item": np.maximum(self.item_count_, 1)}
         graph = self._graph(row, histories.index, histories.value, histories.rows, degrees=degrees)

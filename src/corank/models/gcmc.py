@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .. import nn
 from ..params import param
 from ._rating_graph import RatingEncoder, RatingGraphModel
+from ._torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,21 +46,18 @@ class GCMCEncoder(RatingEncoder):
 
     def parameters(self) -> dict[str, Parameter]:
         """Shape and role of each parameter."""
-        from ..nn.parameters import Parameter
-        from ..nn.rating_graph import SIDES, feature_parameters
-
         tables = self.bases if self.sharing == "basis" else self.levels
         hidden = self.width * self.levels if self.stacked else self.width
         found: dict[str, Parameter] = {}
-        for side, others, columns in zip(SIDES, (self.items, self.users), self.columns, strict=True):
-            found[f"{side}.table"] = Parameter((others * tables, self.width), "matrix")
+        for side, others, columns in zip(nn.SIDES, (self.items, self.users), self.columns, strict=True):
+            found[f"{side}.table"] = nn.Parameter((others * tables, self.width), "matrix")
             if self.sharing == "basis":
-                found[f"{side}.mix"] = Parameter((self.levels, tables), "matrix")
+                found[f"{side}.mix"] = nn.Parameter((self.levels, tables), "matrix")
             if columns:
-                found |= feature_parameters(side, columns, self.feature_dim)
+                found |= nn.feature_parameters(side, columns, self.feature_dim)
             if self._output(side) not in found:
                 inputs = hidden + (self.feature_dim if columns else 0)
-                found[self._output(side)] = Parameter((inputs, self.dim), "matrix")
+                found[self._output(side)] = nn.Parameter((inputs, self.dim), "matrix")
         return found
 
     def _output(self, side: Side) -> str:
@@ -84,8 +83,6 @@ class GCMCEncoder(RatingEncoder):
 
     def table(self, w: Weights, side: Side) -> Tensor:
         """T, the messages of each node of the other side per level: (others * levels, width)."""
-        import torch
-
         table = w[f"{side}.table"]
         if self.sharing == "own":
             return table
@@ -96,15 +93,10 @@ class GCMCEncoder(RatingEncoder):
 
     def dense(self, w: Weights, side: Side, graph: RatingGraph, hidden: Tensor, noise: Noise | None = None) -> Tensor:
         """The features beside the hidden layer (nodes, hidden), dropout and the last layer: (nodes, dim)."""
-        import torch
-
-        from ..nn.noise import dropout
-        from ..nn.rating_graph import feature_layer
-
         if f"{side}.features" in w:
-            features = feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
+            features = nn.feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
             hidden = torch.cat([hidden, features.expand(hidden.shape[0], -1)], 1)
-        return dropout(hidden, self.dropout, noise) @ w[self._output(side)]
+        return nn.dropout(hidden, self.dropout, noise) @ w[self._output(side)]
 
 
 @dataclass(kw_only=True, eq=False)

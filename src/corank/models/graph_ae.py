@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from .. import nn
 from ..params import param
 from ._rating_graph import RatingEncoder, RatingGraphModel
+from ._torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,19 +37,16 @@ class LightEncoder(RatingEncoder):
 
     def parameters(self) -> dict[str, Parameter]:
         """Shape and role of each parameter."""
-        from ..nn.parameters import Parameter
-        from ..nn.rating_graph import SIDES, feature_parameters
-
         d = self.dim
         shapes = {"user.embedding": (self.users, d), "item.embedding": (self.items, d), "side.embedding": (2, d)}
         for layer in range(self.layers):
             shapes |= {f"{layer}.messages": (d, self.levels * d), f"{layer}.output": (d, d)}
-        found = {name: Parameter(shape, "matrix") for name, shape in shapes.items()}
-        found |= {f"{layer}.output.bias": Parameter((d,), "bias") for layer in range(self.layers)}
-        for side, columns in zip(SIDES, self.columns, strict=True):
+        found = {name: nn.Parameter(shape, "matrix") for name, shape in shapes.items()}
+        found |= {f"{layer}.output.bias": nn.Parameter((d,), "bias") for layer in range(self.layers)}
+        for side, columns in zip(nn.SIDES, self.columns, strict=True):
             if columns:
-                found |= feature_parameters(side, columns, self.feature_dim)
-                found[f"{side}.features.output"] = Parameter((self.feature_dim, d), "matrix")
+                found |= nn.feature_parameters(side, columns, self.feature_dim)
+                found[f"{side}.features.output"] = nn.Parameter((self.feature_dim, d), "matrix")
         return found
 
     def start(self, w: Weights) -> None:
@@ -69,17 +68,15 @@ class LightEncoder(RatingEncoder):
         self, w: Weights, graph: RatingGraph, visible: Bools | None = None, noise: Noise | None = None
     ) -> list[dict[Side, Tensor]]:
         """h of both sides, (nodes, dim) each: the embeddings, then the output of each layer."""
-        from ..nn.rating_graph import OTHER, SIDES
-
-        warm = {side: graph.draw_warm(side, self.cold, noise) for side in SIDES}  # a cold node is so in every layer
-        states = [{side: w[f"{side}.embedding"] + w["side.embedding"][at] for at, side in enumerate(SIDES)}]
+        warm = {side: graph.draw_warm(side, self.cold, noise) for side in nn.SIDES}  # a cold node is so in every layer
+        states = [{side: w[f"{side}.embedding"] + w["side.embedding"][at] for at, side in enumerate(nn.SIDES)}]
         for layer in range(self.layers):
             new: dict[Side, Tensor] = {}
-            for side in SIDES:
+            for side in nn.SIDES:
                 weight = graph.weights(side, visible)  # (ratings,)
                 weight = graph.drop_neighbors(side, weight, self.node_dropout, noise)
                 weight = graph.only_warm(side, weight, warm[side])
-                new[side] = self.convolve(w, layer, side, graph, weight, states[-1][OTHER[side]], noise)
+                new[side] = self.convolve(w, layer, side, graph, weight, states[-1][nn.OTHER[side]], noise)
             states.append(new)
         return states
 
@@ -94,25 +91,18 @@ class LightEncoder(RatingEncoder):
         noise: Noise | None = None,
     ) -> Tensor:
         """One layer: (nodes, dim) from the weights of the ratings (n,) and h of the other side, (others, dim)."""
-        from ..nn.noise import dropout
-
         messages = (others @ w[f"{layer}.messages"]).view(-1, self.dim)  # (others * levels, dim)
         hidden = graph.aggregate(side, weight, messages).tanh()  # (nodes, dim)
-        return dropout(hidden, self.dropout, noise) @ w[f"{layer}.output"] + w[f"{layer}.output.bias"]
+        return nn.dropout(hidden, self.dropout, noise) @ w[f"{layer}.output"] + w[f"{layer}.output.bias"]
 
     def combine(
         self, w: Weights, side: Side, graph: RatingGraph, layers: list[Tensor], noise: Noise | None = None
     ) -> Tensor:
         """The sum of the outputs of the layers and of the features: (nodes, dim)."""
-        import torch
-
-        from ..nn.noise import dropout
-        from ..nn.rating_graph import feature_layer
-
         total = sum((state / (at + 1) for at, state in enumerate(layers)), torch.zeros(()))
         if f"{side}.features" in w:
-            features = feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
-            total = total + dropout(features, self.dropout, noise) @ w[f"{side}.features.output"]
+            features = nn.feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
+            total = total + nn.dropout(features, self.dropout, noise) @ w[f"{side}.features.output"]
         return total
 
 
@@ -166,17 +156,11 @@ class GraphAE(RatingGraphModel):
 
     def _encode(self, encoder: RatingEncoder, graph: RatingGraph) -> None:
         super()._encode(encoder, graph)
-        import torch
-
-        from ..nn.loop import one_thread
-
-        with one_thread(), torch.no_grad():  # inputs of the items to each layer, for unseen users
+        with nn.one_thread(), torch.no_grad():  # inputs of the items to each layer, for unseen users
             states = self._encoder().states(self._views(self.weights_), graph)[:-1]
             self.item_states_ = np.stack([state["item"].numpy() for state in states], 1)  # (items, layers, dim)
 
     def _fold_in(self, w: Weights, graph: RatingGraph) -> Tensor:
-        import torch
-
         encoder, weight = self._encoder(), graph.weights("user")
         states = torch.from_numpy(self.item_states_).unbind(1)  # layers of (items, dim)
         layers = [encoder.convolve(w, at, "user", graph, weight, state) for at, state in enumerate(states)]

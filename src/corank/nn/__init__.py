@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from .noise import dropout as dropout
     from .parameters import Layout as Layout
     from .parameters import Parameter as Parameter
+    from .rating_graph import OTHER as OTHER
+    from .rating_graph import SIDES as SIDES
+    from .rating_graph import BilinearDecoder as BilinearDecoder
+    from .rating_graph import RatingGraph as RatingGraph
+    from .rating_graph import feature_layer as feature_layer
+    from .rating_graph import feature_parameters as feature_parameters
+    from .sparse import Pattern as Pattern
     from .tables import rows as rows
 
 HOME = {
@@ -29,6 +36,13 @@ HOME = {
     "dropout": "noise",
     "Layout": "parameters",
     "Parameter": "parameters",
+    "OTHER": "rating_graph",
+    "SIDES": "rating_graph",
+    "BilinearDecoder": "rating_graph",
+    "RatingGraph": "rating_graph",
+    "feature_layer": "rating_graph",
+    "feature_parameters": "rating_graph",
+    "Pattern": "sparse",
     "rows": "tables",
 }
 

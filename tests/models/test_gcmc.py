@@ -1,4 +1,4 @@
-"""GC-MC beyond the contract: the formula by a plain twin, strangers, cold users, resuming, renumbering, real data."""
+"""GC-MC beyond the contract: the formula by a plain twin, unseen and cold-start users, resuming, real data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import corank as cr
 from corank.data import CSR
-from corank.models._rating_graph import levels_of
+from corank.models._node_features import feature_rows
+from corank.models._rating_graph import rating_levels
 from corank.models.gcmc import GCMC
 from graphs import tribes
 
@@ -31,24 +32,25 @@ def model(request, data):
 
 
 def views(model):
-    from corank.nn.attention import Layout
+    return model._encoder(), model._arrays()
 
-    net = model._network()
-    return net, {k: v.numpy() for k, v in Layout(net.shapes()).views(torch.from_numpy(model.weights_)).items()}
+
+def bits(graph, capacity, seed=0):
+    return feature_rows(graph, "dna-2", alpha=0.0, capacity=capacity, error=0.1, seed=seed)
 
 
 # ---- the formula -------------------------------------------------------------------------------------------------
 
 
 def test_predictions_are_expected_ratings(model):
-    net, w = views(model)
+    _, w = views(model)
     users, items = np.array([3, 7, 29], np.int32), np.array([0, 11, 19], np.int32)
     for u, i, found in zip(users, items, model._predict(users, items), strict=True):
         left, right = model.user_factors_[u], model.item_factors_[i]
-        odds = w["levels.bias"] + left @ w["user.levels"] + right @ w["item.levels"]
-        odds += sum(w["levels"][b] * (left @ w[f"{b}.decoder"] @ right) for b in range(net.bases))
-        share = np.exp(odds - odds.max())
-        assert found == pytest.approx(float(share @ model.levels_ / share.sum()), rel=1e-5)
+        logits = w["decoder.bias"] + left @ w["decoder.user"] + right @ w["decoder.item"]
+        logits += sum(w["decoder.mix"][b] * (left @ w[f"decoder.{b}"] @ right) for b in range(model.bases))
+        odds = np.exp(logits - logits.max())
+        assert found == pytest.approx(float(odds @ model.levels_ / odds.sum()), rel=1e-5)
         assert model._score(np.array([u], np.int32))[0, i] == pytest.approx(found, rel=1e-5)
 
 
@@ -63,10 +65,10 @@ def test_users_are_made_of_their_ratings(data, model):
     for item, value in zip(mine.item, mine.value, strict=True):
         first[levels.index(value)] += table[item, levels.index(value)] / (len(mine) + model.shrink)
     first = np.maximum(first.ravel() if net.stacked else first.sum(0), 0)
-    rest = model._rows(data.user_graph).take(np.array([user]))
+    rest = bits(data.user_graph, model.capacity).take(np.array([user]))
     share = np.bincount(rest.index, rest.value, rest.columns) / rest.value.sum()
     first = np.concatenate([first, np.maximum(share @ w["user.features"] + w["user.features.bias"], 0)])
-    np.testing.assert_allclose(first @ w["user.last"], model.user_factors_[user], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(first @ w["user.output"], model.user_factors_[user], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("normalize", ["left", "symmetric"])
@@ -107,8 +109,8 @@ def test_without_a_graph_cold_users_get_one_answer(data):
 
 
 def test_dna_has_the_bits_of_the_dissertation(data):
-    for capacity, bits in ((10, 96), (100, 960), (79, 760)):
-        assert GCMC(capacity=capacity, features="dna-2")._rows(data.user_graph).columns == bits
+    for capacity, columns in ((10, 96), (100, 960), (79, 760)):
+        assert bits(data.user_graph, capacity).columns == columns
 
 
 def test_auto_is_dna_where_there_is_a_graph_and_nothing_where_there_is_none(data):
@@ -123,7 +125,7 @@ def test_features_without_a_graph_are_refused(data):
 
 
 def test_sparse_and_whole_features_learn_the_same(data, monkeypatch):
-    import corank.models._rating_graph as module
+    import corank.models._node_features as module
 
     found = []
     for share in (0.0, 2.0):
@@ -144,9 +146,10 @@ def test_walks_as_features(data):
 
 @pytest.mark.parametrize("hide", [True, False])
 def test_a_step_does_not_see_what_it_predicts(data, monkeypatch, hide):
-    from corank.nn.convolution import Network
+    from corank.models.gcmc import GCMCEncoder
+    from corank.nn.rating_graph import BilinearDecoder
 
-    encode, odds = Network.encode, Network.odds
+    encode, logits = GCMCEncoder.encode, BilinearDecoder.logits
     seen, asked = [], []
 
     def spy_encode(self, w, graph, visible=None, noise=None):
@@ -154,18 +157,18 @@ def test_a_step_does_not_see_what_it_predicts(data, monkeypatch, hide):
             seen.append(np.ones(graph.user.size, bool) if visible is None else visible)
         return encode(self, w, graph, visible, noise)
 
-    def spy_odds(self, w, pairs, user, item):
+    def spy_logits(self, w, pairs, user, item):
         asked.append(pairs)
-        return odds(self, w, pairs, user, item)
+        return logits(self, w, pairs, user, item)
 
-    monkeypatch.setattr(Network, "encode", spy_encode)
-    monkeypatch.setattr(Network, "odds", spy_odds)
+    monkeypatch.setattr(GCMCEncoder, "encode", spy_encode)
+    monkeypatch.setattr(BilinearDecoder, "logits", spy_logits)
     GCMC(**{**SMALL, "batches": 3, "epochs": 1}, hide=hide).fit(data)
     order = np.lexsort((data.item, data.user))
     if not hide:
         assert all(visible.all() for visible in seen)
         return
-    assert (sum((~visible).astype(int) for visible in seen) == 1).all()  # each rating is asked for once an epoch
+    assert (sum((~visible).astype(int) for visible in seen) == 1).all()  # each rating is predicted once per epoch
     for visible, pairs in zip(seen, asked, strict=True):
         np.testing.assert_array_equal(pairs.by_row[0].numpy(), data.item[order][~visible])
 
@@ -203,15 +206,12 @@ def test_stopping_keeps_the_best_of_validation(data):
 
 
 def test_averaged_weights_are_a_running_mean(data):
-    """One step an epoch: the mean is that of the weights after each step, by the stated rule."""
+    """One step per epoch: the mean is that of the weights after each step, by the stated rule."""
     options = {**SMALL, "batches": 1, "epochs": 4}
     walked = [GCMC(**{**options, "epochs": n}).fit(data).weights_ for n in (1, 2, 3, 4)]
-    from corank.nn.attention import Layout
-
-    start = Layout(GCMC(**options).fit(data)._network().shapes()).start_weights(np.random.default_rng(0))
-    mean = start.copy()
+    mean = GCMC(**options).fit(data)._layout().initial_weights(np.random.default_rng(0))
     model = GCMC(**options, average=0.2, level_bias=True).fit(data)
-    at = Layout(model._network().shapes()).start["levels.bias"]
+    at = model._layout().offset["decoder.bias"]
     count = np.bincount(model._level(data.value))
     mean[at : at + count.size] = np.log(count / count.sum())
     for step, weights in enumerate(walked, 1):
@@ -236,10 +236,10 @@ def test_renumbering_changes_nothing_but_numbers(data):
 
 
 def test_levels_are_the_values_or_groups_of_them():
-    assert levels_of(np.array([3.0, 1, 3, 5]), 10).tolist() == [1, 3, 5]
+    assert rating_levels(np.array([3.0, 1, 3, 5]), 10).tolist() == [1, 3, 5]
     many = np.arange(100, dtype=np.float32)
-    assert levels_of(many, 4).tolist() == [12.0, 37.0, 62.0, 87.0]
-    assert levels_of(np.array([1.0, 1, 1, 1, 1, 1, 2, 3]), 2).size == 2
+    assert rating_levels(many, 4).tolist() == [12.0, 37.0, 62.0, 87.0]
+    assert rating_levels(np.array([1.0, 1, 1, 1, 1, 1, 2, 3]), 2).size == 2
 
 
 def test_a_value_goes_to_the_nearest_level():
@@ -261,17 +261,6 @@ def test_divergence_is_a_sentence(data):
     with pytest.raises(cr.CorankError, match="lower lr") as error:
         GCMC(**{**SMALL, "lr": 10.0, "epochs": 200, "squared": 0.0, "weight_decay": 100.0}).fit(data)
     assert "\n" not in str(error.value)
-
-
-def test_places_of_a_pattern_are_those_given():
-    from corank.nn.sparse import Pattern
-
-    rng = np.random.default_rng(0)
-    row, column = rng.integers(0, 7, 40), rng.integers(0, 5, 40)
-    for order in (np.arange(40), np.argsort(row, kind="stable")):
-        found = Pattern(row[order], column[order], (7, 5)).places()
-        np.testing.assert_array_equal(found[0].numpy(), row[order])
-        np.testing.assert_array_equal(found[1].numpy(), column[order])
 
 
 # ---- real data ---------------------------------------------------------------------------------------------------

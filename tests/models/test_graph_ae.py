@@ -1,4 +1,4 @@
-"""Graph AE beyond the contract: the formula by a plain twin, strangers, cold users, what a step sees, real data."""
+"""Graph AE beyond the contract: the formula by a plain twin, unseen and cold-start users, depth, real data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import corank as cr
 from corank.data import CSR
-from corank.models.graph_ae import GraphAE
+from corank.models._node_features import feature_rows
+from corank.models.graph_ae import GraphAE, LightEncoder
 from graphs import tribes
 
 torch = pytest.importorskip("torch")
@@ -31,27 +32,26 @@ def model(request, data):
 
 def twin(model, data):
     """The vectors of all users and items, with dense matrices and loops over levels."""
-    net = model._network()
-    w = {k: v.numpy().astype(float) for k, v in model._views(net, model.weights_).items()}
+    w = {name: array.astype(float) for name, array in model._arrays().items()}
     there = np.zeros((len(model.levels_), USERS, ITEMS))
     there[model._level(data.value), data.user, data.item] = 1
     degree = [there.sum((0, 2))[:, None] + model.shrink, there.sum((0, 1))[None, :] + model.shrink]
-    h = [w["user.id"] + w["sides"][0], w["item.id"] + w["sides"][1]]
+    h = [w["user.embedding"] + w["side.embedding"][0], w["item.embedding"] + w["side.embedding"][1]]
     total = [0, 0]
     for layer in range(model.layers):
-        turn = w[f"{layer}.turn"].reshape(model.dim, len(model.levels_), model.dim)
+        matrices = w[f"{layer}.messages"].reshape(model.dim, len(model.levels_), model.dim)
         new = []
         for side in (0, 1):
             scale = 1 / (np.sqrt(degree[0] * degree[1]) if model.normalize == "symmetric" else degree[side])
             edges = there * scale
-            first = sum((a if side == 0 else a.T) @ h[1 - side] @ turn[:, r] for r, a in enumerate(edges))
-            new.append(np.tanh(first) @ w[f"{layer}.out"] + w[f"{layer}.out.bias"])
+            first = sum((a if side == 0 else a.T) @ h[1 - side] @ matrices[:, r] for r, a in enumerate(edges))
+            new.append(np.tanh(first) @ w[f"{layer}.output"] + w[f"{layer}.output.bias"])
             total[side] = total[side] + new[side] / (layer + 1)
         h = new
-    rows = model._rows(data.user_graph)
+    rows = feature_rows(data.user_graph, "dna-2", alpha=0.0, capacity=model.capacity, error=model.error, seed=0)
     bits = rows.scipy().toarray()
     bits = bits / bits.sum(1, keepdims=True)
-    total[0] = total[0] + np.maximum(bits @ w["user.features"] + w["user.features.bias"], 0) @ w["user.join"]
+    total[0] = total[0] + np.maximum(bits @ w["user.features"] + w["user.features.bias"], 0) @ w["user.features.output"]
     return *total, w
 
 
@@ -59,10 +59,11 @@ def test_vectors_and_predictions_equal_a_dense_twin(data, model):
     user, item, w = twin(model, data)
     np.testing.assert_allclose(model.user_factors_, user, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(model.item_factors_, item, rtol=1e-3, atol=1e-4)
-    forms = np.stack([user @ w[f"{b}.decoder"] @ item.T for b in range(model.bases)], 2)
-    odds = forms @ w["levels"] + w["levels.bias"] + (user @ w["user.levels"])[:, None] + item @ w["item.levels"]
-    share = np.exp(odds - odds.max(2, keepdims=True))
-    wanted = share @ model.levels_ / share.sum(2)
+    forms = np.stack([user @ w[f"decoder.{b}"] @ item.T for b in range(model.bases)], 2)
+    logits = forms @ w["decoder.mix"] + w["decoder.bias"]
+    logits += (user @ w["decoder.user"])[:, None] + item @ w["decoder.item"]
+    odds = np.exp(logits - logits.max(2, keepdims=True))
+    wanted = odds @ model.levels_ / odds.sum(2)
     np.testing.assert_allclose(model._score(np.arange(USERS, dtype=np.int32)), wanted, rtol=1e-3)
     users, items = np.array([3, 7, 29], np.int32), np.array([0, 11, 19], np.int32)
     np.testing.assert_allclose(model._predict(users, items), wanted[users, items], rtol=1e-3)
@@ -70,28 +71,24 @@ def test_vectors_and_predictions_equal_a_dense_twin(data, model):
 
 def test_gradients_are_those_of_numbers(data):
     """The loss of a step against its differences, along a random direction of each parameter."""
-    from corank.nn.attention import Layout
-    from corank.nn.convolution import Graph
-
     model = GraphAE(**{**SMALL, "dropout": 0.0, "node_dropout": 0.0}, layers=2).fit(data)
-    net = model._network()
-    layout = Layout(net.shapes())
+    layout = model._layout()
     order = np.lexsort((data.item, data.user))
     value = data.value[order].astype(np.float32)
-    features = model._features(data)
-    graph = Graph(data.user[order], data.item[order], model._level(value), USERS, ITEMS, model.levels_.size, features)
-    loss = model._part(net, graph, value, np.arange(value.size) % 2 == 0, 0)
+    graph = model._graph(data.user[order], data.item[order], value, USERS, features=model._features(data))
+    loss = model._loss(model._encoder(), graph, value, np.arange(value.size) % 2 == 0, 0)
     flat = torch.from_numpy(model.weights_.copy())
     layout.views(flat)["user.features.bias"][:] = 0.5  # away from the kink of ReLU
     leaves = {name: view.detach().requires_grad_() for name, view in layout.views(flat).items()}
     loss(leaves).backward()
     rng = np.random.default_rng(0)
     for name, leaf in leaves.items():
-        way = torch.from_numpy(rng.normal(size=tuple(leaf.shape)).astype(np.float32))
-        way /= way.norm()
+        direction = torch.from_numpy(rng.normal(size=tuple(leaf.shape)).astype(np.float32))
+        direction /= direction.norm()
         with torch.no_grad():
-            ends = [float(loss({**leaves, name: leaf + step * way})) for step in (-1e-2, 1e-2)]
-        assert float((leaf.grad * way).sum()) == pytest.approx((ends[1] - ends[0]) / 2e-2, rel=0.05, abs=2e-4), name
+            ends = [float(loss({**leaves, name: leaf + step * direction})) for step in (-1e-2, 1e-2)]
+        difference = (ends[1] - ends[0]) / 2e-2
+        assert float((leaf.grad * direction).sum()) == pytest.approx(difference, rel=0.05, abs=2e-4), name
 
 
 @pytest.mark.parametrize("normalize", ["left", "symmetric"])
@@ -149,6 +146,29 @@ def test_deeper_layers_see_further(data):
     assert change[1].tolist() == [True, False, False]
     assert change[2].tolist() == [True, False, False]  # the item that tells of user 0 is met two layers further on
     assert change[3].tolist() == [True, True, False]
+
+
+def test_a_cold_node_is_cold_in_every_layer(data):
+    """It gets the biases of the layers only, whatever the layer."""
+    from corank.nn.noise import Noise
+    from corank.nn.parameters import Layout
+    from corank.nn.rating_graph import RatingGraph
+
+    level = data.value.astype(int) - 1
+    graph = RatingGraph(data.user.copy(), data.item.copy(), level, USERS, ITEMS, 5)
+    encoder = LightEncoder(users=USERS, items=ITEMS, levels=5, dim=4, layers=2, cold=0.4)
+    layout = Layout(encoder.parameters())
+    w = layout.views(torch.from_numpy(layout.initial_weights(np.random.default_rng(0))))
+    for layer in range(2):
+        w[f"{layer}.output.bias"].fill_(layer + 1.0)
+    cold = []
+    for seed in range(300):
+        states = encoder.states(w, graph, None, Noise(seed))[1:]
+        cold.append(torch.stack([(state["user"] == layer + 1).all(1) for layer, state in enumerate(states)]))
+    rated = np.unique(graph.user)
+    gone = torch.stack(cold)[:, :, rated]
+    assert torch.equal(gone[:, 0], gone[:, 1])
+    assert float(gone.float().mean()) == pytest.approx(0.4, abs=0.03)
 
 
 def test_resumed_fit_ends_with_the_same_bits(data, tmp_path):

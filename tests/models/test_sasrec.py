@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.models.sasrec import LOSSES, SASRec
+from corank.models._sequence import LOSSES
+from corank.models.sasrec import SASRec
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -43,16 +44,16 @@ def history(seed, length, items=20):
 
 def hidden(model, *histories):
     """Hidden states of all tokens of each history, from one packed batch."""
-    from corank.nn.batches import pack
+    from corank.nn.batches import Batch, pack
 
     length = np.array([len(one) for one in histories])
     begin = np.cumsum(length) - length
     packed = pack(begin, length, slack=6)
     net, w = model._views()
-    position = model.max_len - length[packed.row] + packed.step
-    item = torch.from_numpy(np.concatenate(histories)[packed.at])
+    position = torch.from_numpy(model.max_len - length[packed.row] + packed.step)
+    batch = Batch(packed, torch.from_numpy(np.concatenate(histories)[packed.at]), position, None)
     with torch.no_grad():
-        out = net.encode(w, item, torch.from_numpy(position), None, packed, None).numpy()
+        out = net.encode(w, batch, None).numpy()
     return [out[packed.last[r] - length[r] + 1 : packed.last[r] + 1] for r in range(length.size)]
 
 

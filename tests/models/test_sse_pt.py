@@ -115,14 +115,14 @@ def test_one_user_a_sequence_is_replaced(data):
     users = np.arange(40)
     counts = np.zeros((40, 40))
     for _ in range(500):
-        for batch in model._batches(rng, users, sequences.indptr[:-1], np.full(40, 8), index, rows):
+        for batch in model._examples(rng, users, sequences.indptr[:-1], np.full(40, 8), index, rows):
             assert batch.user.shape == (40,)
             np.testing.assert_array_equal(batch.item, index[batch.packed.at])
             np.testing.assert_array_equal(batch.target, index[batch.packed.at + 1])
             own = rows.take(users[batch.packed.row])
             taken = [set(own.index[a:b]) for a, b in zip(own.indptr[:-1], own.indptr[1:], strict=True)]
-            assert not any(int(n) in t for n, t in zip(batch.negative[:, 0], taken, strict=True))
-            np.add.at(counts, (users, batch.user), 1)
+            assert not any(int(n) in t for n, t in zip(batch.negative[:, 0].tolist(), taken, strict=True))
+            np.add.at(counts, (users, batch.user.numpy()), 1)
     n = counts.sum()
     assert abs(np.trace(counts) / n - (0.2 + 0.8 / 40)) < 5 * np.sqrt(0.2 / n)
     off = counts[~np.eye(40, dtype=bool)] / n

@@ -7,12 +7,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from corank.nn.attention import Layout  # noqa: E402
 from corank.nn.loop import Trainer, one_thread  # noqa: E402
 from corank.nn.noise import Noise, dropout  # noqa: E402
+from corank.nn.parameters import Layout, Parameter  # noqa: E402
 from corank.nn.tables import rows  # noqa: E402
 
-SHAPES = {"item": (30, 5), "matrix": (4, 5), "bias": (4,)}
+PARAMETERS = {"item": Parameter((30, 5), "table"), "w": Parameter((4, 5), "matrix"), "b": Parameter((4,), "bias")}
 
 
 def losses(seed, parts=2):
@@ -25,7 +25,7 @@ def losses(seed, parts=2):
 
         def loss(w, index=index, other=other):
             x = rows(w["item"], index) * rows(w["item"], other)
-            y = torch.nn.functional.linear(x, w["matrix"], w["bias"])
+            y = torch.nn.functional.linear(x, w["w"], w["b"])
             return (y.square().mean() + (x @ w["item"].t()).logsumexp(1).mean()) / parts
 
         made.append(loss)
@@ -33,10 +33,10 @@ def losses(seed, parts=2):
 
 
 def train(steps=6, threads=1, parts=2, **options):
-    layout = Layout(SHAPES)
-    weights = layout.start_weights(np.random.default_rng(0))
+    layout = Layout(PARAMETERS)
+    weights = layout.initial_weights(np.random.default_rng(0))
     first, second = layout.empty(), layout.empty()
-    trainer = Trainer(layout, weights, first, second, lr=0.01, tables=["item"], threads=threads, **options)
+    trainer = Trainer(layout, weights, first, second, lr=0.01, threads=threads, **options)
     with trainer.workers() as pool:
         values = [trainer.step(number, losses(number, parts), pool) for number in range(1, steps + 1)]
     return weights, first, second, values
@@ -49,11 +49,11 @@ def train(steps=6, threads=1, parts=2, **options):
 )
 def test_steps_are_those_of_torch(options, kind):
     """Against plain tensors, autograd's own embedding gradient and torch's optimiser."""
-    layout = Layout(SHAPES)
-    start = layout.views(torch.from_numpy(layout.start_weights(np.random.default_rng(0))))
+    layout = Layout(PARAMETERS)
+    start = layout.views(torch.from_numpy(layout.initial_weights(np.random.default_rng(0))))
     plain = {name: view.clone().requires_grad_() for name, view in start.items()}
     decay = options.get("weight_decay", 0.0)
-    groups = [{"params": [plain[n]], "weight_decay": 0.0 if n == "bias" else decay} for n in SHAPES]
+    groups = [{"params": [plain[n]], "weight_decay": 0.0 if n == "b" else decay} for n in PARAMETERS]
     optimizer = kind(groups, lr=0.01, betas=(0.9, 0.98), eps=1e-8)
     expected = []
     for number in range(1, 7):
@@ -77,12 +77,12 @@ def test_threads_change_no_bit():
 
 def test_goes_on_from_weights_and_moments_alone():
     whole = train(steps=6)
-    layout = Layout(SHAPES)
+    layout = Layout(PARAMETERS)
     weights, first, second, _ = train(steps=3)
     kept = [layout.empty() for _ in range(3)]
     for array, value in zip(kept, (weights, first, second), strict=True):
         array[:] = value
-    trainer = Trainer(layout, *kept, lr=0.01, tables=["item"])
+    trainer = Trainer(layout, *kept, lr=0.01)
     with trainer.workers() as pool:
         for number in range(4, 7):
             trainer.step(number, losses(number), pool)
@@ -98,7 +98,7 @@ def test_torch_gets_its_threads_back():
 
 
 def test_parameters_are_apart_and_aligned():
-    layout = Layout(SHAPES)
+    layout = Layout(PARAMETERS)
     flat = layout.empty()
     assert flat.ctypes.data % 64 == 0
     for number, view in enumerate(layout.views(torch.from_numpy(flat)).values()):

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from corank.nn.sparse import Pattern, product, sampled  # noqa: E402
+from corank.nn.sparse import Pattern, sampled_matmul, sparse_matmul  # noqa: E402
 
 ROWS, COLUMNS, WIDTH = 7, 5, 3
 
@@ -33,7 +33,7 @@ def test_product_and_its_derivative_are_those_of_the_dense_matrix(count, ordered
     value, seen = torch.randn(count), torch.randn(ROWS, WIDTH)
     table = torch.randn(COLUMNS, WIDTH, requires_grad=True)
     twin = table.detach().clone().requires_grad_()
-    out, right = product(pattern, value, table), dense(row, column, value) @ twin
+    out, right = sparse_matmul(pattern, value, table), dense(row, column, value) @ twin
     torch.testing.assert_close(out, right)
     (out * seen).sum().backward()
     (right * seen).sum().backward()
@@ -47,7 +47,7 @@ def test_sampled_product_and_its_derivatives(count, ordered):
     left, right = torch.randn(ROWS, WIDTH, requires_grad=True), torch.randn(COLUMNS, WIDTH, requires_grad=True)
     twins = [x.detach().clone().requires_grad_() for x in (left, right)]
     seen = torch.randn(count)
-    out, truth = sampled(pattern, left, right), (twins[0][row] * twins[1][column]).sum(1)
+    out, truth = sampled_matmul(pattern, left, right), (twins[0][row] * twins[1][column]).sum(1)
     torch.testing.assert_close(out, truth)
     (out * seen).sum().backward()
     (truth * seen).sum().backward()
@@ -55,12 +55,21 @@ def test_sampled_product_and_its_derivatives(count, ordered):
         torch.testing.assert_close(mine.grad, twin.grad)
 
 
+def test_places_of_a_pattern_are_those_given():
+    rng = np.random.default_rng(0)
+    row, column = rng.integers(0, 7, 40), rng.integers(0, 5, 40)
+    for order in (np.arange(40), np.argsort(row, kind="stable")):
+        found = Pattern(row[order], column[order], (7, 5)).places()
+        np.testing.assert_array_equal(found[0].numpy(), row[order])
+        np.testing.assert_array_equal(found[1].numpy(), column[order])
+
+
 def test_patterns_warn_of_nothing():
     import subprocess
     import sys
 
-    code = "import numpy as np, torch; from corank.nn.sparse import Pattern, sampled; x = torch.ones(2, 3); "
-    code += "print(sampled(Pattern(np.array([0]), np.array([1]), (2, 2)), x, x).item())"
+    code = "import numpy as np, torch; from corank.nn.sparse import Pattern, sampled_matmul; "
+    code += "x = torch.ones(2, 3); print(sampled_matmul(Pattern(np.array([0]), np.array([1]), (2, 2)), x, x).item())"
     out = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "3.0"
     assert not out.stderr

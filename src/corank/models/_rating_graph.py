@@ -1,7 +1,8 @@
-"""What models share whose network reads the ratings as a graph: features, learning, and expected ratings.
+"""What `gcmc` and `graph_ae` share: hyper-parameters, the fit loop, and expected ratings.
 
-A subclass declares its own hyper-parameters, makes the network (`nn.convolution.Rated`) and encodes histories. A step
-predicts its share of the ratings from the graph of all, or, with `hide` and two batches or more, of the others.
+A model file defines an encoder, which computes vectors of users and items from the graph of the ratings; here it is
+trained together with a bilinear decoder. A step predicts its share of the ratings from the graph of all of them or,
+with `hide` and two batches or more, of the others.
 """
 
 from __future__ import annotations
@@ -13,366 +14,293 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import nn
 from ..data import CSR, Array, Dataset
-from ..errors import CorankError, MissingExtra
 from ..memory import make_room
 from ..model import Model
 from ..params import param
-from ._graph import SIDES, Side
+from ._node_features import KINDS, node_features
+from ._torch import F, require_torch, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..nn.convolution import Graph, Rated, Weights
-    from ..nn.sparse import Pattern
+    from ..nn.noise import Noise
+    from ..nn.parameters import Layout, Parameter, Weights
+    from ..nn.rating_graph import BilinearDecoder, Bools, Features, RatingGraph, Side
     from ..training import Training
 
-WALKS = ("node2vec", "deepwalk")
-FEATURES = ("auto", "none", "g", "g2", "dna-1", "dna-2", "dna-3", "dna-4", *WALKS)
-DENSE, LARGE = 0.03, 1 << 29  # features of which more than this share is there are multiplied whole, if they fit
-CELLS = 1 << 19  # odds worked out at a time when scoring
+
+@dataclass(frozen=True, kw_only=True)
+class RatingEncoder:
+    """Vectors of users and items from the graph of the ratings; the weights are kept elsewhere."""
+
+    users: int
+    items: int
+    levels: int
+    columns: tuple[int, int] = (0, 0)  # of the features of users and of items
+    dim: int
+    feature_dim: int = 64
+    dropout: float = 0.0  # of the hidden layers
+    node_dropout: float = 0.0  # of the neighbours that a sum goes over
+    cold: float = 0.0  # share of the nodes that have no ratings in a training step
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter."""
+        raise NotImplementedError
+
+    def start(self, w: Weights) -> None:
+        """Change the random start of the weights, in place."""
+
+    def encode(
+        self, w: Weights, graph: RatingGraph, visible: Bools | None = None, noise: Noise | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Vectors (users, dim) and (items, dim).
+
+        Parameters
+        ----------
+        visible : bool (n,), the ratings that are used; all when absent.
+        noise : of all kinds of dropout in training; none when absent.
+        """
+        raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False)
-class RatingGraph(Model):
-    """Base of `gcmc` and `graph_ae`."""
+class RatingGraphModel(Model):
+    """Base of `gcmc` and `graph_ae`: a graph auto-encoder of rating levels."""
 
-    dim: int = param(75, "size of the embeddings", low=1, high=4096, search=(16, 128), log=True)
+    dim: int = param(75, "size of the user and item vectors", low=1, high=4096, search=(16, 128), log=True)
     features: str = param(
-        "auto", "what is made of the data's graphs; auto = dna-2 where there is one", choices=FEATURES
+        "auto", "node features from the data's side graphs; auto = dna-2 where there is a graph", choices=KINDS
     )
-    feature_dim: int = param(64, "width of the layer of the features", low=1, high=4096)
+    feature_dim: int = param(64, "hidden size of the layer over the features", low=1, high=4096)
     alpha: float = param(0.05, "weight of G^2 beside G (features g2)", low=0.0)
-    capacity: int = param(100, "nodes that the Bloom filter of a node is made for (dna)", low=1, high=10_000_000)
-    error: float = param(0.1, "rate of false positives of a full filter (dna)", low=1e-6, high=0.5)
-    levels: int = param(100, "most levels of ratings; where there are more values, near ones share one", low=1)
-    normalize: str = param(
-        "left", "a rating weighs 1 / degree or 1 / sqrt(degree degree)", choices=("left", "symmetric")
+    capacity: int = param(100, "number of nodes that a Bloom filter is sized for (dna)", low=1, high=10_000_000)
+    error: float = param(0.1, "false positive rate of a full Bloom filter (dna)", low=1e-6, high=0.5)
+    levels: int = param(
+        100, "maximum number of rating levels; with more distinct values, similar ones share a level", low=1
     )
-    shrink: float = param(0.0, "added to the degrees, so that few ratings say less", low=0.0, search=(0.0, 5.0))
-    bases: int = param(2, "matrices of the decoder", low=1, high=64, search=(1, 4))
-    level_bias: bool = param(True, "levels have a bias, which starts at how often they occur")
-    node_bias: bool = param(False, "the vectors of a user and of an item each add to the odds")
-    dropout: float = param(0.7, "share of a layer set to zero in training", low=0.0, high=0.95)
-    node_dropout: float = param(0.7, "share of neighbours left out in training", low=0.0, high=0.95, search=(0.0, 0.8))
+    normalize: str = param(
+        "left",
+        "weight of a rating in the sum over neighbours: 1 / degree (left) or 1 / sqrt(degree * degree) (symmetric)",
+        choices=("left", "symmetric"),
+    )
+    shrink: float = param(
+        0.0, "added to the degrees, which shrinks the sums of nodes with few ratings", low=0.0, search=(0.0, 5.0)
+    )
+    bases: int = param(2, "number of basis matrices of the decoder", low=1, high=64, search=(1, 4))
+    level_bias: bool = param(True, "the decoder has a bias per level, which starts at the log frequency of the level")
+    node_bias: bool = param(False, "the vectors of the user and of the item each add a linear term to the logits")
+    dropout: float = param(0.7, "dropout rate of the hidden layers", low=0.0, high=0.95)
+    node_dropout: float = param(
+        0.7, "dropout rate of whole neighbours in the sum over neighbours", low=0.0, high=0.95, search=(0.0, 0.8)
+    )
     cold: float = param(
         0.1,
-        "share of users and items that a step leaves without ratings, so that features learn to do",
+        "share of users and items that have no ratings in a training step, so that the features learn to replace them",
         low=0.0,
         high=0.95,
     )
     squared: float = param(
         0.5,
-        "share of the squared error (in variances of the ratings) in the loss",
+        "weight of the squared error (divided by the variance of the ratings) in the loss; the rest is cross-entropy",
         low=0.0,
         high=1.0,
         search=(0.0, 1.0),
     )
-    batches: int = param(1, "steps an epoch, each with its share of the ratings", low=1, high=1_000_000)
-    hide: bool = param(True, "a step does not see the ratings that it predicts (with two batches or more)")
-    lr: float = param(0.01, "length of Adam's steps", low=1e-9, high=10.0, search=(1e-3, 0.03), log=True)
+    batches: int = param(1, "gradient steps per epoch, each on its share of the ratings", low=1, high=1_000_000)
+    hide: bool = param(True, "the ratings that a step predicts are not part of its graph (with two batches or more)")
+    lr: float = param(0.01, "learning rate of Adam", low=1e-9, high=10.0, search=(1e-3, 0.03), log=True)
     weight_decay: float = param(
-        0.0, "AdamW: share of lr by which tables and matrices shrink", low=0.0, high=100.0, search=(1e-3, 1.0), log=True
+        0.0,
+        "weight decay (AdamW) of all weights except biases",
+        low=0.0,
+        high=100.0,
+        search=(1e-3, 1.0),
+        log=True,
     )
-    average: float = param(0.0, "decay of the running mean of the weights (Polyak); 0 = none", low=0.0, high=0.9999)
+    average: float = param(
+        0.0, "decay of the running average of the weights (Polyak); 0 = no averaging", low=0.0, high=0.9999
+    )
     epochs: int = param(100, "passes over the ratings", low=1, search=(10, 200), log=True)
     patience: int | None = param(
-        None, "epochs without lower RMSE on `valid` before training stops; the best is kept", low=1
+        None, "epochs without a lower RMSE on `valid` before training stops; the best epoch is kept", low=1
     )
 
     predicts_ratings: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
     by_default: ClassVar[bool] = False  # minutes where others take seconds
     graph: ClassVar[Literal["unused", "optional", "needed"]] = "optional"
-    ids_as_features: ClassVar[bool] = True  # of a side without a graph, if the other has one
+    ids_as_features: ClassVar[bool] = True  # of the side without a graph, if the other has one
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
 
-    def _network(self) -> Rated:
+    def _encoder(self) -> RatingEncoder:
         raise NotImplementedError
 
-    def _vectors(self, histories: CSR) -> Array:
-        """float32[rows, dim]: the vectors that the network gives to users with these ratings and without features."""
+    def _fold_in(self, w: Weights, graph: RatingGraph) -> Tensor:
+        """Vectors (users, dim) of unseen users, the users of `graph`, who have ratings and no features."""
         raise NotImplementedError
 
     def _activations(self) -> float:
-        """Numbers a node that a step keeps for the way back."""
+        """Numbers per node that a step keeps for the backward pass."""
         raise NotImplementedError
 
     def _sizes(self) -> dict[str, Any]:
-        """What every network asks for."""
-        return {
-            "users": len(self.users_),
-            "items": len(self.items_),
-            "levels": self.levels_.size,
-            "dim": int(self.dim),
-            "bases": int(self.bases),
-            "features": (int(self.columns_[0]), int(self.columns_[1])),
-            "feature_dim": int(self.feature_dim),
-            "symmetric": self.normalize == "symmetric",
-            "shrink": float(self.shrink),
-            "biased": self.level_bias,
-            "node_biased": self.node_bias,
-            "dropout": float(self.dropout),
-            "node_dropout": float(self.node_dropout),
-            "cold": float(self.cold),
-        }
+        """The fields of `RatingEncoder`."""
+        names = ("dim", "feature_dim", "dropout", "node_dropout", "cold")
+        sizes = {"users": len(self.users_), "items": len(self.items_), "levels": self.levels_.size}
+        return sizes | {"columns": tuple(self.columns_)} | {name: getattr(self, name) for name in names}
 
-    # ---- learning ------------------------------------------------------------------------------------------------
+    # ---- fit -----------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        require_torch(self)
         rng = training.rng
-        self._need_torch()
-        from ..nn.attention import Layout
-        from ..nn.convolution import Graph
-        from ..nn.loop import Trainer
-
-        self.liked_ = float(np.quantile(data.value, 0.9))  # what an item without a rating is worth in a history
-        self.levels_ = levels_of(data.value, int(self.levels))
-        order = np.lexsort((data.value, data.item, data.user))  # not `rows`: each rating of a repeated pair counts
-        user, item, value = data.user[order], data.item[order], data.value[order].astype(np.float32)
-        level = self._level(value)
-        self.item_count_ = np.bincount(item, minlength=len(data.items)).astype(np.float32)
-        graph = Graph(user, item, level, len(data.users), len(data.items), self.levels_.size, self._features(data))
-        self.columns_ = [_columns(graph.features.get(side)) for side in SIDES]
-        net = self._network()
-        layout = Layout(net.shapes())
-        activations = 8.0 * (len(data.users) + len(data.items)) * (self._activations() + 2 * self.feature_dim)
-        need = 24.0 * layout.size + activations + user.size * (80.0 + 16.0 * self.levels_.size / self.batches)
-        name = type(self).__name__
-        make_room(need, f"{name} of this data", "choose a smaller dim, fewer levels or more batches")
-        weights = self.weights_ = layout.start_weights(rng)
-        self._start(net, weights, np.bincount(level, minlength=self.levels_.size))
-        carried = {"first": layout.empty(), "second": layout.empty()}
-        trainer = Trainer(
-            layout,
-            weights,
-            carried["first"],
-            carried["second"],
-            lr=float(self.lr),
-            betas=(0.9, 0.999),
-            weight_decay=float(self.weight_decay),
-        )
-        if self.average > 0:
-            self.weights_, carried["live"] = weights.copy(), weights
-        batches = min(int(self.batches), user.size)
+        self.liked_ = float(np.quantile(data.value, 0.9))  # the rating of an item in a history that gives none
+        self.levels_ = rating_levels(data.value, self.levels)
+        self.item_count_ = np.bincount(data.item, minlength=len(data.items)).astype(np.float32)
+        order = np.lexsort((data.value, data.item, data.user))  # not `rows`: every rating of a repeated pair counts
+        n, value = len(data), data.value[order].astype(np.float32)
+        features = self._features(data)
+        graph = self._graph(data.user[order], data.item[order], value, len(data.users), features=features)
+        self.columns_ = [_columns(features.get("user")), _columns(features.get("item"))]
+        encoder, layout = self._encoder(), self._layout()
+        activations = 8.0 * (graph.users + graph.items) * (self._activations() + 2 * self.feature_dim)
+        need = 24.0 * layout.size + activations + n * (80.0 + 16.0 * self.levels_.size / self.batches)
+        make_room(need, f"{type(self).__name__} of this data", "choose a smaller dim, fewer levels or more batches")
+        weights = self.weights_ = layout.initial_weights(rng)
+        encoder.start(self._views(weights))
+        if self.level_bias:
+            count = np.maximum(np.bincount(graph.level, minlength=self.levels_.size), 0.5)  # a level may have none
+            self._views(weights)["decoder.bias"].numpy()[:] = np.log(count / count.sum())
+        first, second = layout.empty(), layout.empty()  # Adam's moments
+        state = {"first": first, "second": second}
+        betas, decay = (0.9, 0.999), self.weight_decay
+        trainer = nn.Trainer(layout, weights, first, second, lr=self.lr, betas=betas, weight_decay=decay)
+        if self.average > 0:  # the model is the average; training goes on with the weights themselves
+            self.weights_, state["live"] = weights.copy(), weights
+        batches = min(self.batches, n)
         training.watch("rmse", higher_is_better=False)
-        for epoch in training.epochs(**carried):
+        for epoch in training.epochs(**state):
             total = 0.0
-            deal = rng.permutation(user.size) % batches
+            batch = rng.permutation(n) % batches
             with trainer.workers():
                 for number in range(batches):
-                    step = (epoch - 1) * batches + number + 1
-                    asked = deal == number
-                    part = self._part(net, graph, value, asked, int(rng.integers(2**62)))
-                    total += trainer.step(step, [part], None) * int(np.count_nonzero(asked))
-                    if self.average > 0:  # weak at first: the start is to be forgotten
-                        keep = min(float(self.average), step / (step + 9))
+                    step, targets = (epoch - 1) * batches + number + 1, batch == number
+                    loss = self._loss(encoder, graph, value, targets, int(rng.integers(2**62)))
+                    total += trainer.step(step, [loss], None) * int(np.count_nonzero(targets))
+                    if self.average > 0:  # a short memory at first, so that the random start is forgotten
+                        keep = min(self.average, step / (step + 9))
                         self.weights_ += np.float32(1 - keep) * (weights - self.weights_)
-            self._tell(training, total / user.size, net, graph)
-        self._encode(net, graph)
+            if training.observed:
+                self._encode(encoder, graph)
+            training.report(loss=total / n, **self._validate(training.valid))
+        self._encode(encoder, graph)
         training.check_scores(np.arange(min(16, len(data.users))))
 
-    def _start(self, net: Rated, weights: NDArray[np.float32], count: Array) -> None:
-        """Levels start at how often they occur; count: ratings of each."""
-        if self.level_bias:
-            count = np.maximum(count, 0.5)  # means may be no one's nearest
-            self._views(net, weights)["levels.bias"].numpy()[:] = np.log(count / count.sum())
+    def _graph(self, user: Array, item: Array, value: Array, users: int, **more: Any) -> RatingGraph:
+        """Ratings (n,) as a graph between `users` users and all items."""
+        symmetric, sizes = self.normalize == "symmetric", (users, len(self.items_), self.levels_.size)
+        return nn.RatingGraph(user, item, self._level(value), *sizes, symmetric=symmetric, shrink=self.shrink, **more)
 
-    def _part(
-        self, net: Rated, graph: Graph, value: Array, asked: NDArray[np.bool_], seed: int
-    ) -> Callable[[Any], Tensor]:
-        """One step: the loss of the ratings that are asked for, as a function of the weights."""
-        import torch
-        from torch.nn import functional as F  # noqa: N812
+    def _features(self, data: Dataset) -> dict[Side, Features]:
+        options = {"alpha": self.alpha, "capacity": self.capacity, "error": self.error, "seed": self.seed}
+        return node_features(data, self.features, type(self).__name__, ids=self.ids_as_features, **options)
 
-        from ..nn.noise import Noise
-        from ..nn.sparse import Pattern
+    def _loss(
+        self, encoder: RatingEncoder, graph: RatingGraph, value: Array, targets: Bools, seed: int
+    ) -> Callable[[Weights], Tensor]:
+        """The loss of one step as a function of the weights; targets bool (n,): the ratings that it predicts."""
+        decoder, squared = self._decoder(), self.squared
+        visible = ~targets if self.hide and not targets.all() else None
+        pairs = nn.Pattern(graph.user[targets], graph.item[targets], (graph.users, graph.items))
+        level, rating = torch.from_numpy(graph.level[targets]), torch.from_numpy(value[targets])
+        levels = torch.from_numpy(self.levels_)
+        variance = float(np.var(value, dtype=np.float64)) or 1.0
 
-        user, item, level = graph.user[asked], graph.item[asked], torch.from_numpy(graph.level[asked])
-        visible = ~asked if self.hide and not asked.all() else None
-        pairs = Pattern(user, item, (graph.users, graph.items))
-        values, wanted = torch.from_numpy(self.levels_), torch.from_numpy(value[asked])
-        spread = float(np.var(value, dtype=np.float64)) or 1.0
-        squared = float(self.squared)
-
-        def work(w: Weights) -> Tensor:
-            odds = net.odds(w, pairs, *net.encode(w, graph, visible, Noise(seed)))
-            loss = odds.new_zeros(())
+        def loss(w: Weights) -> Tensor:
+            user, item = encoder.encode(w, graph, visible, nn.Noise(seed))  # (users, dim), (items, dim)
+            logits = decoder.logits(w, pairs, user, item)  # (targets, levels)
+            total = logits.new_zeros(())
             if squared < 1:
-                loss = loss + (1 - squared) * F.cross_entropy(odds, level)
+                total = total + (1 - squared) * F.cross_entropy(logits, level)
             if squared > 0:
-                off = torch.softmax(odds, 1) @ values - wanted
-                loss = loss + squared / spread * off.square().mean()
-            return loss
+                error = torch.softmax(logits, 1) @ levels - rating  # (targets,)
+                total = total + squared / variance * error.square().mean()
+            return total
 
-        return work
+        return loss
 
-    def _tell(self, training: Training, loss: float, net: Rated, graph: Graph) -> None:
-        """Report an epoch; vectors are made, and validated, where somebody looks."""
-        values = {"loss": loss}
-        if training.observed:
-            self._encode(net, graph)
-        if training.valid is not None:
-            off = self._predict(training.valid.user, training.valid.item) - training.valid.value
-            values["rmse"] = float(np.sqrt(np.square(off).mean()))
-        training.report(**values)
-
-    def _encode(self, net: Rated, graph: Graph) -> None:
-        """The vectors of all users and items, from all ratings."""
-        import torch
-
-        from ..nn.loop import one_thread
-
-        with one_thread(), torch.no_grad():
-            user, item = net.encode(self._views(net, self.weights_), graph)
+    def _encode(self, encoder: RatingEncoder, graph: RatingGraph) -> None:
+        """Keep the vectors of all users and items, from all ratings."""
+        with nn.one_thread(), torch.no_grad():
+            user, item = encoder.encode(self._views(self.weights_), graph)
             self.user_factors_, self.item_factors_ = user.numpy(), item.numpy()
 
-    def _features(self, data: Dataset) -> dict[Side, Any]:
-        """Features of the sides with a graph; of GC-MC's other side, if one has a graph, the ids."""
-        import torch
-
-        from ..nn.sparse import Pattern
-
-        graphs = {side: getattr(data, f"{side}_graph") for side in SIDES}
-        if self.features == "none" or all(graph is None for graph in graphs.values()):
-            if self.features not in ("none", "auto"):
-                raise CorankError(
-                    f"{type(self).__name__}(features={self.features!r}): the data has neither a user graph nor an item "
-                    "graph; give the dataset one, or leave features at 'auto'"
-                )
+    def _validate(self, valid: Dataset | None) -> dict[str, float]:
+        if valid is None:
             return {}
-        out: dict[Side, Any] = {}
-        for side, graph in graphs.items():
-            if graph is None and not self.ids_as_features:
-                continue
-            n = len(getattr(data, f"{side}s"))
-            rows = _identity(n) if graph is None else self._rows(graph)
-            row = np.repeat(np.arange(n), np.diff(rows.indptr))
-            total = np.bincount(row, np.abs(rows.value), n)[row]
-            value = (rows.value / np.maximum(total, 1e-12)).astype(np.float32)
-            if rows.index.size > DENSE * n * rows.columns and n * rows.columns < LARGE:
-                whole = np.zeros((n, rows.columns), np.float32)
-                whole[row, rows.index] = value
-                out[side] = torch.from_numpy(whole)
-            else:
-                out[side] = Pattern(row, rows.index, (n, rows.columns)), torch.from_numpy(value)
-        return out
+        error = self._predict(valid.user, valid.item) - valid.value
+        return {"rmse": float(np.sqrt(np.square(error).mean()))}
 
-    def _rows(self, graph: CSR) -> CSR:
-        """The features of the nodes of a graph: nodes x columns."""
-        from ..graph import encode, side_graph, symmetric
+    # ---- parameters ----------------------------------------------------------------------------------------------
 
-        kind = "dna-2" if self.features == "auto" else self.features
-        if kind.startswith("dna"):
-            depth, seed = int(kind[4:]), int(self.seed)
-            return encode(symmetric(graph), depth=depth, capacity=self.capacity, error=self.error, seed=seed).bits()
-        if kind in WALKS:
-            from ..graph import node2vec as features
+    def _decoder(self) -> BilinearDecoder:
+        return nn.BilinearDecoder(
+            dim=self.dim,
+            levels=self.levels_.size,
+            bases=self.bases,
+            level_bias=self.level_bias,
+            node_bias=self.node_bias,
+        )
 
-            vectors = getattr(features, kind)(symmetric(graph), seed=int(self.seed))
-            n, width = vectors.shape
-            index = np.tile(np.arange(width, dtype=np.int32), n)
-            return CSR(np.arange(n + 1, dtype=np.int64) * width, index, vectors.ravel(), width)
-        return side_graph(graph, kind, weights=(self.alpha,) if kind == "g2" else ())
+    def _layout(self) -> Layout:
+        return nn.Layout(self._encoder().parameters() | self._decoder().parameters())
 
-    # ---- answering -----------------------------------------------------------------------------------------------
+    def _views(self, weights: NDArray[np.float32]) -> dict[str, Tensor]:
+        """The parameters by name, which share memory with the flat vector."""
+        require_torch(self)
+        return self._layout().views(torch.from_numpy(weights))
+
+    # ---- score ---------------------------------------------------------------------------------------------------
+
+    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self._ratings(self.user_factors_[users])
+
+    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
+        require_torch(self)
+        row = np.repeat(np.arange(histories.rows), np.diff(histories.indptr))
+        degrees = {"item": np.maximum(self.item_count_, 1)}
+        graph = self._graph(row, histories.index, histories.value, histories.rows, degrees=degrees)
+        with torch.no_grad():
+            return self._ratings(self._fold_in(self._views(self.weights_), graph).numpy())
 
     def _level(self, value: Array) -> NDArray[np.int64]:
         """The nearest level of each value."""
         middle = (self.levels_[1:] + self.levels_[:-1]) / 2
         return np.searchsorted(middle, value).astype(np.int64)
 
-    def _views(self, net: Rated, weights: NDArray[np.float32]) -> dict[str, Tensor]:
-        """The parameters of a network, which share memory with the flat vector."""
-        self._need_torch()
-        import torch
-
-        from ..nn.attention import Layout
-
-        return Layout(net.shapes()).views(torch.from_numpy(weights))
-
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return self._ratings(self.user_factors_[users])
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        return self._ratings(self._vectors(histories))
-
-    def _edges(self, histories: CSR, stacked: bool) -> tuple[Pattern, Tensor]:
-        """Histories as the graph has ratings: pattern and weights, row (or row, level) x (item, level)."""
-        import torch
-
-        from ..nn.sparse import Pattern
-
-        n, levels = histories.rows, self.levels_.size
-        row = np.repeat(np.arange(n), np.diff(histories.indptr))
-        level = self._level(histories.value)
-        scale = 1 / (np.diff(histories.indptr)[row] + float(self.shrink))
-        if self.normalize == "symmetric":
-            scale = np.sqrt(scale / (np.maximum(self.item_count_[histories.index], 1) + float(self.shrink)))
-        where = (row * levels + level, n * levels) if stacked else (row, n)
-        column = histories.index.astype(np.int64) * levels + level
-        pattern = Pattern(where[0], column, (where[1], histories.columns * levels))
-        return pattern, torch.from_numpy(scale.astype(np.float32))
-
-    def _ratings(self, vectors: Array) -> NDArray[np.float32]:
-        """Expected ratings of all items: float32[b, items] from the vectors [b, dim] of users."""
-        w, items = self._decoder(), self.item_factors_
-        out = np.empty((len(vectors), len(items)), np.float32)
-        height = max(1, CELLS // (len(items) * self.levels_.size))
-        for start in range(0, len(vectors), height):
-            part = vectors[start : start + height]
-            found = np.stack([part @ w[f"{b}.decoder"] @ items.T for b in range(int(self.bases))], 2)
-            odds = found @ w["levels"]
-            if self.node_bias:
-                odds += (part @ w["user.levels"])[:, None] + items @ w["item.levels"]
-            out[start : start + height] = self._expected(w, odds)
-        return out
+    def _ratings(self, users: Array) -> NDArray[np.float32]:
+        """Expected ratings of all items, (b, items), from vectors of users (b, dim)."""
+        return self._decoder().rate_all(self._arrays(), self.levels_, users, self.item_factors_)
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        w = self._decoder()
-        out = np.empty(users.size, np.float64)
-        height = max(1, CELLS // max(int(self.dim), self.levels_.size))
-        for start in range(0, users.size, height):
-            at = slice(start, start + height)
-            left, right = self.user_factors_[users[at]], self.item_factors_[items[at]]
-            found = [np.einsum("nd,nd->n", left @ w[f"{b}.decoder"], right) for b in range(int(self.bases))]
-            odds = np.stack(found, 1) @ w["levels"]
-            if self.node_bias:
-                odds += left @ w["user.levels"] + right @ w["item.levels"]
-            out[at] = self._expected(w, odds)
-        return out
+        vectors = self.user_factors_, self.item_factors_
+        return self._decoder().rate_pairs(self._arrays(), self.levels_, *vectors, users, items)
 
-    def _decoder(self) -> dict[str, Array]:
-        return {name: view.numpy() for name, view in self._views(self._network(), self.weights_).items()}
-
-    def _expected(self, w: dict[str, Array], odds: Array) -> Array:
-        """Expected ratings [...] from odds [..., levels], which are overwritten."""
-        if self.level_bias:
-            odds += w["levels.bias"]
-        odds -= odds.max(axis=-1, keepdims=True)
-        np.exp(odds, out=odds)
-        return np.asarray(odds @ self.levels_ / odds.sum(axis=-1))
-
-    def _need_torch(self) -> None:
-        try:
-            import torch  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtra(type(self).__name__, "nn") from None
+    def _arrays(self) -> dict[str, Array]:
+        return {name: view.numpy() for name, view in self._views(self.weights_).items()}
 
 
-def levels_of(value: Array, most: int) -> NDArray[np.float32]:
-    """The values that occur, rising; the means of `most` groups of like size where there are more of them."""
+def rating_levels(value: Array, most: int) -> NDArray[np.float32]:
+    """The distinct values in rising order; where there are more than `most`, the means of groups of similar size."""
     levels = np.unique(value)
     if levels.size > most:
         levels = np.unique([group.mean(dtype=np.float64) for group in np.array_split(np.sort(value), most)])
     return levels.astype(np.float32)
 
 
-def _identity(n: int) -> CSR:
-    return CSR(np.arange(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32), np.ones(n, np.float32), n)
-
-
-def _columns(features: Any) -> int:
-    """Width of the features of a side, sparse or not; 0 where there are none."""
+def _columns(features: Features | None) -> int:
+    """Number of columns of the features of a side; 0 where there are none."""
     return 0 if features is None else int((features[0] if isinstance(features, tuple) else features).shape[1])

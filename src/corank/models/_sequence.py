@@ -1,291 +1,276 @@
-"""What models of sequences share: learning to score the next item at every place of every sequence.
+"""What models of sequences share: their hyper-parameters, training to predict the next item, and scoring histories.
 
-An epoch visits every user with two or more items once, in random order, `batch_size` at a time. The last `max_len` + 1
-items are used; with probability `window` a longer history gives an earlier stretch instead. Scores of a user come from
-the last `max_len` items: those of training for known users, any others for `recommend(histories=...)`.
+A subclass writes `_network()`. An epoch visits every user with two or more items once, in random order, `batch_size`
+users per step. Batches are packed (see `nn.batches`), so that almost nothing is computed for padding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answering import read_histories, require_fitted, user_codes
+from .. import nn
 from ..data import CSR, Array, Dataset, row_ends
-from ..errors import CorankError, MissingExtra
+from ..errors import CorankError
 from ..model import Model
+from ..nn import batches
+from ..nn.batches import Batch, Examples
+from ..params import param
 from ..training import logger
+from ._torch import require_torch, torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..nn.attention import Network, Weights
-    from ..nn.batches import Packed
+    from ..nn.parameters import Parameter, Weights
     from ..training import Training
 
-PARTS = 2  # of a batch, worked on side by side; fixed, so that results do not depend on the number of threads
-WORTH = 1_000_000  # scores a batch must ask for to be worth dealing out
-SPREAD = 0.02  # of the embeddings at the start, for the modern form
-TOKENS = 4096  # encoded at a time when scoring
+LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
+PARTS = 2  # of a batch, computed in parallel; a constant, so that results do not depend on the number of threads
+WORTH = 1_000_000  # scores that a batch must compute to be worth dividing
+TOKENS = 4096  # per batch when scoring
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Sequences to learn from: tokens in slots, and what should come after the n real ones."""
+class SequenceNetwork(Protocol):
+    """A network over packed sequences. Its weights are given to every call (see `nn.parameters`)."""
 
-    packed: Packed
-    item: Ints  # [slots]
-    position: Ints  # [slots]
-    user: Ints  # [sequences]
-    target: Ints  # [n]
-    negative: Ints | None  # [n, k], or [k] shared by all, or none
-    share: float  # of all tokens of the step
-    seed: tuple[int, int]  # of dropout
+    @property
+    def width(self) -> int:
+        """Size of a hidden state; its first `dim` elements score items by inner products with the table "item"."""
+
+    @property
+    def table_std(self) -> float | None:
+        """Standard deviation of the initial embeddings; None for Glorot's."""
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter; the first is the table "item" (items, dim)."""
+
+    def encode(self, w: Weights, batch: Batch, noise: Any) -> Tensor:
+        """Hidden states (slots, width) of all tokens; noise : a `Noise` for dropout, None outside of training."""
+
+    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
+        """Hidden states (sequences, width) of the last token of each sequence."""
 
 
-class Sequential(Model):
-    """Base of `sasrec` and `sse_pt`; a subclass declares the hyper-parameters."""
+@dataclass(kw_only=True, eq=False)
+class SequenceModel(Model):
+    """Base class of models that predict the next item of a sequence."""
 
-    dim: int
-    blocks: int
-    heads: int
-    max_len: int
-    dropout: float
-    attention_dropout: float | None
-    norm: str
-    lr: float
-    cooldown: float
-    batch_size: int
-    epochs: int
-    patience: int | None
-    weight_decay: float
-    l2_emb: float
-    loss: str
-    negatives: int
-    gbce_t: float
-    log_q: bool
-    sse_item: float
-    sse_target: float
-    sse_coupled: bool
-    window: float
-    bf16: bool
+    dim: int = param(
+        64, "size of the item embeddings and of the hidden states", low=1, high=4096, search=(32, 128), log=True
+    )
+    blocks: int = param(2, "layers of the network", low=0, high=64, search=(1, 3))
+    max_len: int = param(200, "number of most recent items of a user that are read", low=1, high=100_000)
+    dropout: float = param(
+        0.2, "probability that an activation is set to zero in training", low=0.0, high=0.95, search=(0.1, 0.5)
+    )
+    loss: str = param("softmax", "loss of the next item at each position", choices=LOSSES)
+    negatives: int = param(
+        256, "number of negatives: per position for bce, shared by the batch for others; softmax uses all items", low=1
+    )
+    gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
+    log_q: bool = param(False, "correct loss sampled_softmax for the number of negatives")
+    lr: float = param(1e-3, "learning rate of Adam", low=1e-9, search=(3e-4, 3e-3), log=True)
+    cooldown: float = param(
+        0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
+    )
+    batch_size: int = param(128, "users per step", low=1)
+    epochs: int = param(100, "passes over the users", low=1)
+    patience: int | None = param(
+        None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
+    )
+    weight_decay: float = param(0.0, "AdamW: decay of embeddings and matrices per step, times lr", low=0.0)
+    l2_emb: float = param(0.0, "L2 regularisation of the embeddings: l2_emb / 2 times their squared norm", low=0.0)
+    sse_item: float = param(0.0, "SSE: probability that an input item is replaced by a random one", low=0.0, high=1.0)
+    sse_target: float = param(0.0, "SSE: probability that a target is replaced by a random item", low=0.0, high=1.0)
+    sse_coupled: bool = param(
+        False,
+        "SSE: one draw with sse_item replaces input and target, as in the released code of SSE-PT (sse_target is not "
+        "used)",
+    )
+    window: float = param(
+        0.0,
+        "probability that a history longer than max_len is trained on an earlier window (SSE-PT++)",
+        low=0.0,
+        high=1.0,
+    )
+    bf16: bool = param(
+        False,
+        "train the layers in bfloat16 (weights and loss stay in float32): fast only where the processor supports it",
+    )
 
-    dim_user: int = 0  # no users in the network, unless a subclass has them
-    sse_user: float = 0.0
     order_matters: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("sequential",)
 
-    # ---- learning ------------------------------------------------------------------------------------------------
+    # ---- what a subclass writes ----------------------------------------------------------------------------------
 
-    def _network(self) -> Network:
-        try:
-            from ..nn.attention import Network
-        except ModuleNotFoundError as why:
-            if why.name != "torch":
-                raise
-            raise MissingExtra(f"{type(self).__name__}", "nn") from None
-        inner = self.dropout if self.norm == "published" else 0.0
-        return Network(
-            items=len(self.items_),
-            dim=int(self.dim),
-            max_len=int(self.max_len),
-            blocks=int(self.blocks),
-            heads=int(self.heads),
-            norm=self.norm,
-            dropout=float(self.dropout),
-            attention_dropout=float(inner if self.attention_dropout is None else self.attention_dropout),
-            users=self._user_vectors(),
-            dim_user=int(self.dim_user),
-        )
+    def _network(self) -> SequenceNetwork:
+        """The network of these hyper-parameters; called before training and again to score."""
+        raise NotImplementedError
+
+    # ---- what a subclass may write -------------------------------------------------------------------------------
+
+    def _batch_users(self, rng: np.random.Generator, users: Ints) -> Ints:
+        """The user codes that the network sees instead of these, one per sequence."""
+        return users
+
+    def _loss(self, net: Any, w: Weights, batch: Examples) -> Tensor:
+        """The mean loss of a batch, a scalar."""
+        with self._precision():
+            hidden = net.encode(w, batch, nn.Noise(batch.seed)).float()  # (s, width)
+        return self._next_item_loss(w, batch.real(hidden), batch)
+
+    # ---- training ------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        rng = training.rng
-        width = int(self.dim) + int(self.dim_user)
-        if width % self.heads:
-            fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
-            raise CorankError(
-                f"{type(self).__name__}(heads={self.heads}): heads must divide the width {width} of the network; "
-                f"choose one of {fits}, or another dim"
-            )
+        require_torch(self)
         if not (np.diff(rows.indptr) > 1).any():
             raise CorankError(
                 f"no user has two items, and {self.name()} learns what comes next: give histories of two items or more"
             )
         if data.time is None:
             logger.warning("%s: the rows have no times, so their order is taken as the order in time", self.name())
-        net = self._network()
         from ..kernels.threads import threads
-        from ..nn.attention import Layout
-        from ..nn.batches import windows
-        from ..nn.loop import Trainer
 
+        rng = training.rng
         sequences = data.sequences()
         self._remember(sequences)
-        layout = Layout(net.shapes())
-        weights = self.weights_ = layout.start_weights(rng, SPREAD if self.norm == "pre" else None)
-        first, second = layout.empty(), layout.empty()
-        trainer = Trainer(
+        net = self._network()
+        layout = nn.Layout(net.parameters())
+        self.weights_ = layout.initial_weights(rng, net.table_std)
+        first, second = layout.empty(), layout.empty()  # Adam's moments
+        trainer = nn.Trainer(
             layout,
-            weights,
+            self.weights_,
             first,
             second,
-            lr=float(self.lr),
-            weight_decay=float(self.weight_decay),
-            l2=float(self.l2_emb),
-            tables=[name for name in ("item", "position", "user") if name in layout.shapes],
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            l2=self.l2_emb,
             threads=threads(),
         )
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
-        batches = -(-users.size // int(self.batch_size))
+        steps = -(-users.size // self.batch_size)
         for epoch in training.epochs(first=first, second=second):
-            # Short steps at the end let the weights settle; the last epoch still moves.
-            rest = (1 + int(self.epochs) - epoch) / max(1.0, float(self.cooldown) * int(self.epochs))
-            trainer.set_lr(float(self.lr) * min(1.0, rest))
+            # A falling learning rate lets the weights settle; it is not yet 0 in the last epoch.
+            rest = (1 + self.epochs - epoch) / max(1.0, self.cooldown * self.epochs)
+            trainer.set_lr(self.lr * min(1.0, rest))
             order = rng.permutation(users)
-            ends = sequences.indptr[order], sequences.indptr[order + 1]
-            begin, length = windows(rng, *ends, int(self.max_len), float(self.window))
-            total, tokens = 0.0, max(1, int(length.sum()))
+            bounds = sequences.indptr[order], sequences.indptr[order + 1]
+            begin, length = batches.windows(rng, *bounds, self.max_len, self.window)
+            total = 0.0
             with trainer.workers() as pool:
-                for number in range(batches):
-                    at = slice(number * int(self.batch_size), (number + 1) * int(self.batch_size))
-                    parts = self._batches(rng, order[at], begin[at], length[at], index, rows)
-                    work = [self._part(net, part) for part in parts]
-                    loss = trainer.step((epoch - 1) * batches + number + 1, work, pool)
+                for step in range(steps):
+                    at = slice(step * self.batch_size, (step + 1) * self.batch_size)
+                    parts = self._examples(rng, order[at], begin[at], length[at], index, rows)
+                    work = [self._weighted_loss(net, part) for part in parts]
+                    loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)
                     total += loss * int(length[at].sum())
-            training.report(loss=total / tokens)
+            training.report(loss=total / max(1, int(length.sum())))
         training.check_scores(np.flatnonzero(self.user_length_)[:16])
 
     def _remember(self, sequences: CSR) -> None:
-        """Keep the newest items of each user, which is what scores are made of."""
+        """Keep the most recent items of each user, from which scores are computed."""
         length = np.diff(sequences.indptr)
-        self.user_length_ = np.minimum(length, int(self.max_len))
-        fresh = np.arange(sequences.index.size) >= np.repeat(sequences.indptr[1:] - self.user_length_, length)
-        self.recent_ = sequences.index[fresh]
+        self.user_length_ = np.minimum(length, self.max_len)
+        recent = np.arange(sequences.index.size) >= np.repeat(sequences.indptr[1:] - self.user_length_, length)
+        self.recent_ = sequences.index[recent]
 
-    def _batches(
-        self, rng: np.random.Generator, users: Array, begin: Ints, length: Ints, index: Ints, rows: CSR
-    ) -> list[Batch]:
-        """One step's users, dealt into parts, with everything drawn that is drawn before the network runs."""
-        from ..nn import batches as nn
+    def _examples(
+        self, rng: np.random.Generator, users: Ints, begin: Ints, length: Ints, index: Ints, rows: CSR
+    ) -> list[Examples]:
+        """The users of one step, divided into parts, with all random draws but those of dropout.
 
+        begin, length : (users,) their training windows in `index`. rows : all interactions, which are no negatives.
+        """
         items = len(self.items_)
         tokens = int(length.sum())
         shared = None
         if self.loss not in ("bce", "softmax"):
-            shared = rng.integers(0, items, int(self.negatives))
-        drawn_users = nn.replace(rng, users, float(self.sse_user), len(self.users_))
+            shared = rng.integers(0, items, self.negatives)
+        seen_as = self._batch_users(rng, users)
         seed = int(rng.integers(2**62))
-        out = []
         parts = PARTS if tokens * (items if self.loss == "softmax" else 512) > WORTH else 1
-        for number, chosen in enumerate(nn.deal(length, parts)):
-            packed = nn.pack(begin[chosen], length[chosen])
-            item, target = index[packed.at], index[packed.at + 1]
+        out = []
+        for number, chosen in enumerate(batches.deal(length, parts)):
+            packed = batches.pack(begin[chosen], length[chosen])
+            item, target = index[packed.at], index[packed.at + 1]  # (s,)
             if self.sse_coupled:
-                item, target = nn.replace_coupled(rng, item, target, packed.step, float(self.sse_item), items)
+                item, target = batches.replace_coupled(rng, item, target, packed.step, self.sse_item, items)
             else:
-                item = nn.replace(rng, item, float(self.sse_item), items)
-                target = nn.replace(rng, target, float(self.sse_target), items)
-            position = int(self.max_len) - length[chosen][packed.row] + packed.step
+                item = batches.replace(rng, item, self.sse_item, items)
+                target = batches.replace(rng, target, self.sse_target, items)
             row = packed.row
             if packed.real is not None:
-                target, row = target[packed.real], row[packed.real]
+                target, row = target[packed.real], row[packed.real]  # (n,)
             negative = shared
             if self.loss == "bce":
-                taken = rows.take(users[chosen])
-                owner = np.repeat(np.arange(chosen.size, dtype=np.int64), np.diff(taken.indptr))
-                negative = nn.negatives(rng, row, (owner, taken.index.astype(np.int64)), items, int(self.negatives))
-            share = target.size / tokens
-            out.append(Batch(packed, item, position, drawn_users[chosen], target, negative, share, (seed, number)))
+                own = rows.take(users[chosen])
+                owner = np.repeat(np.arange(chosen.size, dtype=np.int64), np.diff(own.indptr))
+                negative = batches.negatives(rng, row, (owner, own.index.astype(np.int64)), items, self.negatives)
+            out.append(
+                Examples(
+                    packed,
+                    torch.from_numpy(item),
+                    torch.from_numpy(self.max_len - length[chosen][packed.row] + packed.step),
+                    torch.from_numpy(seen_as[chosen]),
+                    torch.from_numpy(target),
+                    None if negative is None else torch.from_numpy(negative),
+                    target.size / tokens,
+                    (seed, number),
+                )
+            )
         return out
 
-    def _part(self, net: Network, batch: Batch) -> Callable[[dict[str, Tensor]], Tensor]:
-        """The share of a batch in the loss, as a function of the weights."""
-        import torch
+    def _weighted_loss(self, net: SequenceNetwork, batch: Examples) -> Callable[[dict[str, Tensor]], Tensor]:
+        """The contribution of one part to the loss of a step, as a function of the weights."""
+        return lambda w: self._loss(net, w, batch) * batch.weight
 
-        from ..nn.noise import Noise
+    def _next_item_loss(self, w: Weights, hidden: Tensor, batch: Examples, offset: Tensor | None = None) -> Tensor:
+        """`loss` of hidden states (n, width) and, unless it cancels, of an offset (n,) of all scores of a token."""
+        return nn.next_item_loss(
+            self.loss,
+            hidden[:, : self.dim],
+            w["item"],
+            batch.target,
+            batch.negative,
+            offset=offset,
+            gbce_t=self.gbce_t,
+            log_q=self.log_q,
+        )
 
-        def run(w: dict[str, Tensor]) -> Tensor:
-            item, position, target = (torch.from_numpy(a) for a in (batch.item, batch.position, batch.target))
-            user = self._rows_of_users(w, batch.user)
-            slots = None if user is None else user[torch.from_numpy(batch.packed.row)]
-            with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-                hidden = net.encode(w, item, position, slots, batch.packed, Noise(batch.seed)).float()
-            if batch.packed.real is not None:
-                real = torch.from_numpy(batch.packed.real)
-                hidden, slots = hidden[real], None if slots is None else slots[real]
-            return self._loss(w, hidden, slots, target, batch.negative) * batch.share
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
 
-        return run
-
-    def _user_vectors(self) -> int:
-        """How many vectors of users the network has."""
-        return 0
-
-    def _rows_of_users(self, w: Weights, users: Ints | None) -> Tensor | None:
-        """Vectors float32[b, dim_user] of user codes, for networks that have them; users=None: somebody unknown."""
-        return None
-
-    def _loss(self, w: Weights, hidden: Tensor, user: Tensor | None, target: Tensor, negative: Ints | None) -> Tensor:
-        """The mean loss of n hidden states, [n, width]."""
-        import torch
-
-        from ..nn import losses
-        from ..nn.tables import rows
-
-        table, items = w["item"], len(self.items_)
-        state = hidden[:, : self.dim]
-        if negative is None:
-            return losses.softmax(state, table, target)
-        positive = (state * rows(table, target)).sum(1)
-        drawn = torch.from_numpy(negative)
-        if drawn.dim() == 1:
-            scores = state @ rows(table, drawn).t()
-            scores = scores.masked_fill(drawn[None, :] == target[:, None], -torch.inf)
-        elif drawn.shape[1] == 1:
-            scores = (state * rows(table, drawn[:, 0])).sum(1, keepdim=True)
-        else:
-            scores = torch.einsum("nd,nkd->nk", state, rows(table, drawn.view(-1)).view(*drawn.shape, -1))
-        if user is not None and self.loss != "sampled_softmax":  # there it adds the same to all logits
-            lift = (hidden[:, self.dim :] * user).sum(1) * float(self.dim_user) ** 0.5
-            positive, scores = positive + lift, scores + lift[:, None]
-        if self.loss == "gbce":
-            return losses.gbce(positive, scores, items=items, t=float(self.gbce_t))
-        if self.loss == "sampled_softmax":
-            weight = float(np.log(max(1, items - 1) / drawn.numel())) if self.log_q else 0.0
-            return losses.sampled_softmax(positive, scores, log_weight=weight)
-        plain = {"bce": losses.bce, "bpr": losses.bpr, "bpr_max": losses.bpr_max, "top1": losses.top1}
-        return plain[self.loss](positive, scores)
-
-    # ---- answering -----------------------------------------------------------------------------------------------
+    # ---- scoring -------------------------------------------------------------------------------------------------
 
     @property
     def item_factors_(self) -> NDArray[np.float32]:
-        """float32[items, dim], the table that scores are made with; a view of `weights_`."""
-        return self.weights_[: len(self.items_) * int(self.dim)].reshape(len(self.items_), int(self.dim))
+        """float32 (items, dim), the embeddings that score items; a view of `weights_`."""
+        return self.weights_[: len(self.items_) * self.dim].reshape(len(self.items_), self.dim)
 
-    def _views(self) -> tuple[Network, dict[str, Tensor]]:
-        import torch
-
-        from ..nn.attention import Layout
-
+    def _views(self) -> tuple[Any, dict[str, Tensor]]:
+        """The network and its weights, which share memory with `weights_`."""
+        require_torch(self)
         net = self._network()
-        return net, Layout(net.shapes()).views(torch.from_numpy(self.weights_))
+        return net, nn.Layout(net.parameters()).views(torch.from_numpy(self.weights_))
 
     def _recent(self, users: Array) -> CSR:
-        """What is known of users: their newest items, in order."""
+        """The most recent items of training users, in time order."""
         indptr = row_ends(self.user_length_)
         if indptr[-1] != self.recent_.size:
             raise ValueError("the stored sequences have another length than they say")
         return CSR(indptr, self.recent_, np.ones(self.recent_.size, np.float32), len(self.items_)).take(users)
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return self._score_known(users, self._recent(users))
+        return self._scores(self._vectors(users, self._recent(users)))
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         return self._scores(self._vectors(None, histories))
@@ -294,28 +279,25 @@ class Sequential(Model):
         return self._scores(self._vectors(users, histories))
 
     def _scorer(self, users: NDArray[np.int32] | None, histories: CSR | None) -> Callable[[slice], Array]:
-        # Ranking goes by so few users at a time that the network would be busy with being called.
+        # All histories are encoded at once: the slices of a request are too small to keep the network busy.
         if histories is None:
             histories = self._recent(users)  # type: ignore[arg-type]
         vectors = self._vectors(users, histories)
         return lambda part: self._scores(vectors[part])
 
     def _scores(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of all items; all zero where there is no history."""
-        return np.asarray(vectors[:, : int(self.dim)] @ self.item_factors_.T)
+        """Scores of all items from states (b, width); all zero where the history is empty."""
+        return np.asarray(vectors[:, : self.dim] @ self.item_factors_.T)
 
     def _vectors(self, users: Array | None, histories: CSR) -> NDArray[np.float32]:
-        """The last hidden state of each history, float32[b, width]; zero where there is none."""
-        import torch
-
+        """The last hidden state of each history, float32 (b, width); zero where it is empty. users: None if unseen."""
         from ..kernels.threads import each
-        from ..nn.batches import pack
-        from ..nn.loop import one_thread
 
         net, w = self._views()
         stop = histories.indptr[1:]
-        length = np.minimum(np.diff(histories.indptr), int(self.max_len))
+        length = np.minimum(np.diff(histories.indptr), self.max_len)
         index = histories.index.astype(np.int64)
+        codes = None if users is None else np.asarray(users, np.int64)
         out = np.zeros((histories.rows, net.width), np.float32)
         order = np.argsort(-length, kind="stable")
         order = order[length[order] > 0]
@@ -323,42 +305,21 @@ class Sequential(Model):
         cuts = np.searchsorted(run, np.arange(TOKENS, int(length.sum()) + TOKENS, TOKENS)) + 1
 
         def encode(chosen: Array) -> None:
-            packed = pack(stop[chosen] - length[chosen], length[chosen])
-            position = int(self.max_len) - length[chosen][packed.row] + packed.step
-            with one_thread(), torch.inference_mode():
-                user = self._rows_of_users(w, None if users is None else np.asarray(users, np.int64)[chosen])
-                slots = None if user is None else user.expand(chosen.size, -1)[torch.from_numpy(packed.row)]
-                item = torch.from_numpy(index[packed.at])
-                last = net.encode_last(w, item, torch.from_numpy(position), slots, packed)
-            out[chosen] = last.numpy()
+            user = None if codes is None else codes[chosen]
+            batch = self._batch(index, stop[chosen] - length[chosen], length[chosen], user)
+            with nn.one_thread(), torch.inference_mode():
+                out[chosen] = net.encode_last(w, batch).numpy()
 
         each(encode, [part for part in np.split(order, cuts) if part.size])
         return out
 
-    def attention(self, user: Hashable | None = None, *, history: Iterable[Hashable] | None = None) -> dict[str, Any]:
-        """Where the model looks: {"items": L ids, oldest first, "weights": float32[blocks, heads, L, L]}.
-
-        Row t of the weights says how much each of the items up to t counts for what comes after t. Give a user that fit
-        saw, or the history of anybody.
-        """
-        import torch
-
-        from ..nn.batches import pack
-
-        require_fitted(self)
-        if (user is None) == (history is None):
-            raise CorankError("attention takes one user or one history: give a user id, or history=[...]")
-        codes = None if user is None else user_codes(self, [user])
-        rows = read_histories(self, [list(history or ())])[1] if codes is None else self._recent(codes)
-        item = rows.index[-int(self.max_len) :].astype(np.int64)
-        if item.size == 0:
-            shape = (int(self.blocks), int(self.heads), 0, 0)
-            return {"items": [], "weights": np.zeros(shape, np.float32)}
-        net, w = self._views()
-        packed = pack(np.zeros(1, np.int64), np.array([item.size]))
-        with torch.inference_mode():
-            vector = self._rows_of_users(w, None if codes is None else codes.astype(np.int64))
-            slots = None if vector is None else vector.expand(item.size, -1)
-            position = torch.arange(int(self.max_len) - item.size, int(self.max_len))
-            found = net.weights_of_attention(w, torch.from_numpy(item), position, slots, packed)
-        return {"items": self.items_.ids[item].tolist(), "weights": found.numpy()}
+    def _batch(self, index: Ints, begin: Ints, length: Ints, users: Ints | None) -> Batch:
+        """Histories of `length` (b,) items from `begin` (b,) in `index`, as a network reads them."""
+        packed = batches.pack(begin, length)
+        position = self.max_len - length[packed.row] + packed.step
+        return Batch(
+            packed,
+            torch.from_numpy(index[packed.at]),
+            torch.from_numpy(position),
+            None if users is None else torch.from_numpy(users),
+        )

@@ -1,65 +1,230 @@
-"""SASRec: what comes next, from attention over what came before.
+"""SASRec: next-item prediction by causal self-attention over the items of a user (Kang and McAuley 2018).
 
-A causal transformer reads the last `max_len` items of a user and scores all items by the inner product of its last
-state with their embeddings (Kang and McAuley 2018). Use it where order tells something: it is the standard sequential
-model, and with a softmax over all items and enough epochs still among the best (Klenitskiy and Vasilev 2023). The
-defaults are that modern form; `SASRec(dim=50, norm="published", loss="bce", negatives=1, max_len=50, dropout=0.5)` is
-the published one (max_len=200, dropout=0.2 on ML-1M), but for its epochs: here each visits every user once, there as
-many are drawn with replacement. An epoch costs about 3 * tokens * dim * (blocks * (6 * dim + length) + items)
-multiply-adds, and nothing for padding. Values are not looked at.
-
-Stochastic shared embeddings (`sse_item`, `sse_target`: SSE-SASRec) replace inputs and targets by random items.
+The network comes first, then the model. What all models of sequences share (training, scoring) is in `_sequence`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .. import nn
+from ..answering import read_histories, require_fitted, user_codes
+from ..data import CSR, Dataset
+from ..errors import CorankError
 from ..params import param
-from ._sequence import Sequential
+from ._sequence import SequenceModel
+from ._torch import F, torch
 
-LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..nn.batches import Batch, Packed
+    from ..nn.noise import Noise
+    from ..nn.parameters import Parameter, Weights
+    from ..training import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class SASRecNetwork:
+    """Item and position embeddings, blocks of causal attention and feed-forward layers, a final layer norm.
+
+    Shapes: s slots (tokens) of a packed batch of b sequences, d = `width`.
+    """
+
+    items: int
+    dim: int
+    max_len: int
+    blocks: int
+    heads: int
+    form: str  # of the blocks: pre or published
+    dropout: float
+    attention_dropout: float
+
+    @property
+    def width(self) -> int:
+        return self.dim
+
+    @property
+    def table_std(self) -> float | None:
+        return 0.02 if self.form == "pre" else None
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter."""
+        d, P = self.width, nn.Parameter
+        out = {"item": P((self.items, self.dim), "table"), "position": P((self.max_len, d), "table")}
+        out |= {"norm.gain": P((d,), "gain"), "norm.bias": P((d,), "bias")}
+        for b in range(self.blocks):
+            out |= {f"{b}.qkv": P((3 * d, d), "matrix", stacked=3), f"{b}.qkv.bias": P((3 * d,), "bias")}
+            out |= {f"{b}.in": P((d, d), "matrix"), f"{b}.in.bias": P((d,), "bias")}
+            out |= {f"{b}.out": P((d, d), "matrix"), f"{b}.out.bias": P((d,), "bias")}
+            if self.form == "pre":
+                out |= {f"{b}.join": P((d, d), "matrix"), f"{b}.join.bias": P((d,), "bias")}
+            for name in ("first", "second"):
+                out |= {f"{b}.{name}.gain": P((d,), "gain"), f"{b}.{name}.bias": P((d,), "bias")}
+        return out
+
+    def encode(self, w: Weights, batch: Batch, noise: Noise | None) -> Tensor:
+        """Hidden states (s, d) of all tokens."""
+        return self.transform(w, self.inputs(w, batch), batch, noise)
+
+    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
+        """Hidden states (b, d) of the last token of each sequence: the last block computes nothing else."""
+        x = self.inputs(w, batch) + nn.rows(w["position"], batch.position)  # (s, d)
+        for b in range(self.blocks - 1):
+            x = self.block(w, b, x, batch.packed, None)  # (s, d)
+        x = self.last_block(w, x, batch.packed) if self.blocks else x[torch.from_numpy(batch.packed.last)]  # (b, d)
+        return self.norm(w, "norm", x)  # (b, d)
+
+    def inputs(self, w: Weights, batch: Batch) -> Tensor:
+        """Embeddings (s, d) of the tokens, without their positions."""
+        return nn.rows(w["item"], batch.item) * math.sqrt(self.dim)  # (s, d)
+
+    def transform(self, w: Weights, x: Tensor, batch: Batch, noise: Noise | None) -> Tensor:
+        """Hidden states (s, d) from embeddings x (s, d)."""
+        x = nn.dropout(x + nn.rows(w["position"], batch.position), self.dropout, noise)  # (s, d)
+        for b in range(self.blocks):
+            x = self.block(w, b, x, batch.packed, noise)  # (s, d)
+        return self.norm(w, "norm", x)  # (s, d)
+
+    def block(self, w: Weights, b: int, x: Tensor, packed: Packed, noise: Noise | None) -> Tensor:
+        """One block, (s, d) to (s, d)."""
+        normed, q, k, v = self.queries(w, b, x)  # (s, d) each
+        attended = nn.attend(q, k, v, self.heads, packed, self.attention_dropout, noise)  # (s, d)
+        return self.after_attention(w, b, x, normed, attended, noise)  # (s, d)
+
+    def queries(self, w: Weights, b: int, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(normed x, queries, keys, values), (s, d) each; the published form makes keys and values of x itself."""
+        d, matrix, bias = self.width, w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
+        normed = self.norm(w, f"{b}.first", x)  # (s, d)
+        if self.form == "pre":
+            q, k, v = torch.split(F.linear(normed, matrix, bias), d, 1)  # (s, d) each
+            return normed, q, k, v
+        k, v = torch.split(F.linear(x, matrix[d:], bias[d:]), d, 1)  # (s, d) each
+        return normed, F.linear(normed, matrix[:d], bias[:d]), k, v
+
+    def after_attention(
+        self, w: Weights, b: int, x: Tensor, normed: Tensor, attended: Tensor, noise: Noise | None
+    ) -> Tensor:
+        """Residual connections and the feed-forward layers, (s, d) to (s, d)."""
+        if self.form == "pre":  # x + W attention(LN x), then x + FF(LN x)
+            x = x + nn.dropout(F.linear(attended, w[f"{b}.join"], w[f"{b}.join.bias"]), self.dropout, noise)
+        else:  # q + attention(q, x) with q = LN x, then z + FF(z) with z = LN of that
+            x = normed + attended
+        z = self.norm(w, f"{b}.second", x)  # (s, d)
+        y = nn.dropout(F.relu(F.linear(z, w[f"{b}.in"], w[f"{b}.in.bias"])), self.dropout, noise)  # (s, d)
+        y = nn.dropout(F.linear(y, w[f"{b}.out"], w[f"{b}.out.bias"]), self.dropout, noise)  # (s, d)
+        return x + y if self.form == "pre" else z + y
+
+    def last_block(self, w: Weights, x: Tensor, packed: Packed) -> Tensor:
+        """The last block for the last token of each sequence, (s, d) to (b, d); no keys and values are computed."""
+        b, d = self.blocks - 1, self.width
+        matrix, bias = w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
+        last = x[torch.from_numpy(packed.last)]  # (b, d)
+        normed = self.norm(w, f"{b}.first", last)  # (b, d)
+        q = F.linear(normed, matrix[:d], bias[:d])  # (b, d)
+        tokens = self.norm(w, f"{b}.first", x) if self.form == "pre" else x  # (s, d)
+        key, value = matrix[d : 2 * d], matrix[2 * d :]  # (d, d) each
+        attended = nn.attend_last(q, tokens, key, value, bias[2 * d :], self.heads, packed)  # (b, d)
+        return self.after_attention(w, b, last, normed, attended, None)  # (b, d)
+
+    def attention_weights(self, w: Weights, batch: Batch) -> Tensor:
+        """(blocks, heads, L, L) for a batch of one sequence of L tokens."""
+        x = self.inputs(w, batch) + nn.rows(w["position"], batch.position)  # (L, d)
+        found = []
+        for b in range(self.blocks):
+            _, q, k, _ = self.queries(w, b, x)  # (L, d)
+            found.append(nn.attention_weights(q, k, self.heads))  # (heads, L, L)
+            x = self.block(w, b, x, batch.packed, None)  # (L, d)
+        return torch.stack(found) if found else x.new_zeros((0, self.heads, x.shape[0], x.shape[0]))
+
+    def norm(self, w: Weights, name: str, x: Tensor) -> Tensor:
+        eps = 1e-8 if self.form == "published" else 1e-5
+        return F.layer_norm(x, (x.shape[-1],), w[f"{name}.gain"], w[f"{name}.bias"], eps)
 
 
 @dataclass(kw_only=True, eq=False)
-class SASRec(Sequential):
-    """Self-attention over the sequence of a user's items."""
+class SASRec(SequenceModel):
+    """SASRec: causal self-attention over the sequence of a user's items.
 
-    dim: int = param(64, "size of the embeddings and of the network", low=1, high=4096, search=(32, 128), log=True)
+    A transformer reads the last `max_len` items of a user. The inner product of its state h_t at position t with the
+    embedding v_i is the score of item i as the next one. With the default loss it minimises, over all positions t of
+    all users, the cross-entropy of the next item among all items:
+
+        - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
+
+    The default is this modern form: pre-norm blocks and softmax over all items, which with enough epochs is still among
+    the best sequential models (Klenitskiy and Vasilev 2023). The published form is a setting:
+    `SASRec(dim=50, norm="published", loss="bce", negatives=1, max_len=50, dropout=0.5)` (ML-1M: max_len=200,
+    dropout=0.2); its epochs visit each user once, where the published code draws as many users with replacement.
+    `sse_item` and `sse_target` replace inputs and targets by random items in training (SSE-SASRec).
+
+    Use it where the order of items matters: films, games, songs, clicks. Ratings are not used. Unseen users are scored
+    from their history, without any training. `attention` shows the attention weights.
+
+    Cost per epoch: about 3 * tokens * dim * (blocks * (6 * dim + length) + items) multiply-adds for softmax over all
+    items, and almost nothing for padding. For large catalogues use loss="sampled_softmax".
+
+    References
+    ----------
+    Kang and McAuley, Self-Attentive Sequential Recommendation, ICDM 2018.
+    Klenitskiy and Vasilev, Turning Dross Into Gold Loss: is BERT4Rec really better than SASRec?, RecSys 2023.
+    """
+
     blocks: int = param(2, "blocks of attention and feed-forward layers", low=0, high=64, search=(1, 3))
-    heads: int = param(1, "heads of attention; they must divide the width of the network", low=1, high=64)
-    max_len: int = param(200, "newest items of a user that are read", low=1, high=100_000)
-    dropout: float = param(0.2, "share of activations set to zero in training", low=0.0, high=0.95, search=(0.1, 0.5))
+    heads: int = param(1, "attention heads; must divide the width of the network", low=1, high=64)
     attention_dropout: float | None = param(
-        None, "the same for attention weights (when absent: dropout if norm is published, else 0)", low=0.0, high=0.95
+        None, "dropout of the attention weights (when absent: dropout if norm is published, else 0)", low=0.0, high=0.95
     )
-    norm: str = param("pre", "form of the blocks: pre (usual) or published", choices=("pre", "published"))
-    loss: str = param("softmax", "what is minimised at each place of a sequence", choices=LOSSES)
-    negatives: int = param(
-        256, "drawn items: of each place for bce, shared by the batch for others; softmax takes all", low=1
-    )
-    gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
-    log_q: bool = param(False, "let the drawn items of sampled_softmax stand for all others")
-    lr: float = param(1e-3, "length of Adam's steps", low=1e-9, search=(3e-4, 3e-3), log=True)
-    cooldown: float = param(0.0, "last share of the epochs, in which lr falls evenly to 0", low=0.0, high=1.0)
-    batch_size: int = param(128, "users a step", low=1)
-    epochs: int = param(100, "passes over the users", low=1)
-    patience: int | None = param(
-        None, "epochs without better NDCG@10 on `valid` before training stops; the best is kept", low=1
-    )
-    weight_decay: float = param(0.0, "AdamW: share of lr by which tables and matrices shrink", low=0.0)
-    l2_emb: float = param(0.0, "regularisation of the embeddings, in the loss as half their squared length", low=0.0)
-    sse_item: float = param(0.0, "probability that an input item is replaced by a random one", low=0.0, high=1.0)
-    sse_target: float = param(0.0, "probability that a target is replaced by a random item", low=0.0, high=1.0)
-    sse_coupled: bool = param(
-        False, "one coin of sse_item for input and target, as in the released code of SSE-PT (sse_target is not used)"
-    )
-    window: float = param(
-        0.0,
-        "probability that a history beyond max_len is learned from an earlier stretch (SSE-PT++)",
-        low=0.0,
-        high=1.0,
-    )
-    bf16: bool = param(
-        False, "train the layers in bfloat16 (weights and loss stay as they are): quick only where the processor has it"
-    )
+    norm: str = param("pre", "form of the blocks: pre-norm or as published", choices=("pre", "published"))
+
+    def _network(self) -> SASRecNetwork:
+        return SASRecNetwork(**self._sizes())
+
+    def _sizes(self) -> dict[str, Any]:
+        inner = self.dropout if self.norm == "published" else 0.0
+        return {
+            "items": len(self.items_),
+            "dim": self.dim,
+            "max_len": self.max_len,
+            "blocks": self.blocks,
+            "heads": self.heads,
+            "form": self.norm,
+            "dropout": self.dropout,
+            "attention_dropout": inner if self.attention_dropout is None else self.attention_dropout,
+        }
+
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        width = self._network().width
+        if width % self.heads:
+            fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
+            raise CorankError(
+                f"{type(self).__name__}(heads={self.heads}): heads must divide the width {width} of the network; "
+                f"choose one of {fits}, or another dim"
+            )
+        super()._fit(data, rows, training)
+
+    def attention(self, user: Hashable | None = None, *, history: Iterable[Hashable] | None = None) -> dict[str, Any]:
+        """The attention weights: {"items": L ids, oldest first, "weights": float32 (blocks, heads, L, L)}.
+
+        Row t of the weights says how much each of the items up to t counts for what comes after t. Give a training
+        user, or the history of anyone.
+        """
+        require_fitted(self)
+        if (user is None) == (history is None):
+            raise CorankError("attention takes one user or one history: give a user id, or history=[...]")
+        codes = None if user is None else user_codes(self, [user])
+        rows = read_histories(self, [list(history or ())])[1] if codes is None else self._recent(codes)
+        item = rows.index[-self.max_len :].astype(np.int64)
+        if item.size == 0:
+            return {"items": [], "weights": np.zeros((self.blocks, self.heads, 0, 0), np.float32)}
+        net, w = self._views()
+        zero, length = np.zeros(1, np.int64), np.array([item.size])
+        with torch.inference_mode():
+            batch = self._batch(item, zero, length, None if codes is None else codes.astype(np.int64))
+            found = net.attention_weights(w, batch)
+        return {"items": self.items_.ids[item].tolist(), "weights": found.numpy()}

@@ -1,1 +1,53 @@
-"""Parts for PyTorch that at least two models use; they need torch and numpy, and nothing else of corank."""
+"""Building blocks of the torch models. Importing this package does not import torch; using one of its names does."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .attention import attend as attend
+    from .attention import attend_last as attend_last
+    from .attention import attention_weights as attention_weights
+    from .loop import Trainer as Trainer
+    from .loop import one_thread as one_thread
+    from .losses import next_item_loss as next_item_loss
+    from .noise import Noise as Noise
+    from .noise import dropout as dropout
+    from .parameters import Layout as Layout
+    from .parameters import Parameter as Parameter
+    from .rating_graph import OTHER as OTHER
+    from .rating_graph import SIDES as SIDES
+    from .rating_graph import BilinearDecoder as BilinearDecoder
+    from .rating_graph import RatingGraph as RatingGraph
+    from .rating_graph import feature_layer as feature_layer
+    from .rating_graph import feature_parameters as feature_parameters
+    from .sparse import Pattern as Pattern
+    from .tables import rows as rows
+
+HOME = {
+    "attend": "attention",
+    "attend_last": "attention",
+    "attention_weights": "attention",
+    "Trainer": "loop",
+    "one_thread": "loop",
+    "next_item_loss": "losses",
+    "Noise": "noise",
+    "dropout": "noise",
+    "Layout": "parameters",
+    "Parameter": "parameters",
+    "OTHER": "rating_graph",
+    "SIDES": "rating_graph",
+    "BilinearDecoder": "rating_graph",
+    "RatingGraph": "rating_graph",
+    "feature_layer": "rating_graph",
+    "feature_parameters": "rating_graph",
+    "Pattern": "sparse",
+    "rows": "tables",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{HOME[name]}", __name__), name)

@@ -1,36 +1,66 @@
-"""Sequences of different length side by side, with next to no work on padding.
+"""Batches of sequences of different lengths with almost no padding, and the random draws of training.
 
-A batch is one flat run of *slots*, a token each. Sequences are sorted by length and cut into groups of like length;
-within a group each has as many slots as the longest, so that attention sees plain rectangles without anything being
-moved. Padding stands at the right, where a causal mask hides it from every real token; a new group is opened as soon as
-the padding would cost more than another call (`SLACK` slots), so that it stays at a few percent.
+A batch is one flat run of *slots*, one token per slot. Sequences are sorted by length and cut into groups of similar
+length; within a group each sequence has as many slots as the longest one, so that attention sees plain rectangles
+without moving anything. Padding stands at the right, where a causal mask hides it from every real token; a new group is
+opened as soon as padding would cost more than one more call (`SLACK` slots), so that padding stays at a few percent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-SLACK = 64  # slots of padding that cost about as much as working on one group more
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SLACK = 64  # slots of padding that cost about as much as one more group
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Where each token of a batch of b sequences is, in s slots of which n are real."""
+    """Where each token of b sequences is, in s slots of which n hold real tokens; the longest sequence is first."""
 
-    at: Ints  # [s] place of the token in the store of sequences
-    row: Ints  # [s] its sequence, 0 .. b - 1
-    step: Ints  # [s] its place in the sequence, from 0; padding repeats the last one
+    at: Ints  # (s,) index of the token in the store of sequences
+    row: Ints  # (s,) its sequence, 0 .. b - 1
+    step: Ints  # (s,) its place in the sequence, from 0; padding repeats the last one
     groups: list[tuple[int, int]]  # (sequences, slots of each), one after the other
-    real: Ints | None  # [n] the slots that are no padding; None when all are real
-    last: Ints  # [b] slot of the last token of each sequence
+    real: Ints | None  # (n,) the slots that are not padding; None when there is no padding
+    last: Ints  # (b,) slot of the last token of each sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a network reads: b sequences in s slots."""
+
+    packed: Packed
+    item: Tensor  # int64 (s,)
+    position: Tensor  # int64 (s,), such that the last token of each sequence has the last position
+    user: Tensor | None  # int64 (b,) codes of the users; None: unseen users
+
+
+@dataclass(frozen=True, eq=False)
+class Examples(Batch):
+    """What a network learns from: a batch with the next item of each of its n real tokens."""
+
+    target: Tensor  # int64 (n,)
+    negative: Tensor | None  # int64 (n, k) per token, (k,) shared by all tokens, or none
+    weight: float  # of this part in the loss of the step: its fraction of the tokens
+    seed: tuple[int, int]  # of dropout
+
+    def real(self, x: Tensor) -> Tensor:
+        """The rows of x (s, ...) that are not padding, (n, ...)."""
+        import torch
+
+        return x if self.packed.real is None else x[torch.from_numpy(self.packed.real)]
 
 
 def pack(begin: Ints, length: Ints, slack: int = SLACK) -> Packed:
-    """Slots for the sequences that start at `begin` [b] of a store and have `length` [b] >= 1 tokens."""
+    """Slots for sequences that start at `begin` (b,) in a store and have `length` (b,) >= 1 tokens."""
     if length.size and length.min() < 1:
         raise ValueError("a sequence of no tokens cannot be packed: leave it out")
     order = np.argsort(-length, kind="stable")
@@ -54,7 +84,7 @@ def pack(begin: Ints, length: Ints, slack: int = SLACK) -> Packed:
 
 
 def _cut(lengths: list[int], slack: int) -> list[tuple[int, int]]:
-    """Groups of falling lengths: (how many, the longest)."""
+    """Groups of sequences of decreasing lengths: (how many, the longest)."""
     groups: list[tuple[int, int]] = []
     count, longest, waste = 0, 0, 0
     for length in lengths:
@@ -71,29 +101,29 @@ def _cut(lengths: list[int], slack: int) -> list[tuple[int, int]]:
 
 
 def deal(length: Ints, parts: int) -> list[Ints]:
-    """The sequences dealt to `parts` of about equal work and like mix of lengths."""
+    """The sequences divided into `parts` of about equal work and a similar mix of lengths."""
     order = np.argsort(-length, kind="stable")
     return [order[part::parts] for part in range(min(parts, order.size))]
 
 
 def windows(rng: np.random.Generator, start: Ints, stop: Ints, most: int, chance: float) -> tuple[Ints, Ints]:
-    """(begin, length) of what is learned from the rows start..stop: the last `most` + 1 items, inputs and targets.
+    """(begin, length) of the training window of each history start..stop: its last `most` + 1 items.
 
-    With probability `chance` a longer row gives, instead, that many consecutive items from a uniform earlier start
-    (SSE-PT++). `length` counts the inputs: one less than the items.
+    With probability `chance` a longer history gives as many consecutive items from a uniform earlier start instead
+    (SSE-PT++). `length` counts the inputs, one less than the items: the last item of a window is a target only.
     """
     whole = stop - start
     length = np.minimum(whole - 1, most)
     begin = stop - 1 - length
     if chance > 0:
-        starts = whole - 1 - most  # of windows that leave out the newest item
+        starts = whole - 1 - most  # number of windows that leave out the newest item
         moved = (rng.random(whole.size) < chance) & (starts > 0)
         begin = np.where(moved, start + rng.integers(0, np.maximum(starts, 1)), begin)
     return begin, length
 
 
 def replace(rng: np.random.Generator, index: Ints, chance: float, size: int) -> Ints:
-    """SSE: each index becomes, with probability `chance`, a uniform one below `size`; chance 0 draws nothing."""
+    """SSE: each index is replaced, with probability `chance`, by a uniform one below `size`; 0 draws nothing."""
     if chance <= 0:
         return index
     drawn = rng.integers(0, size, index.size)
@@ -103,9 +133,9 @@ def replace(rng: np.random.Generator, index: Ints, chance: float, size: int) -> 
 def replace_coupled(
     rng: np.random.Generator, item: Ints, target: Ints, step: Ints, chance: float, size: int
 ) -> tuple[Ints, Ints]:
-    """SSE as in the released code of SSE-PT: one coin replaces input and target, by two uniform items.
+    """SSE as in the released code of SSE-PT: one coin flip replaces input and target, by two uniform items.
 
-    Where the target stays, it is the input of the next token as replaced, so that neighbours agree. step : of `Packed`.
+    A target that is kept equals the (possibly replaced) input of the next token. step : of `Packed`.
     """
     if chance <= 0:
         return item, target
@@ -119,10 +149,11 @@ def replace_coupled(
 
 
 def negatives(rng: np.random.Generator, row: Ints, taken: tuple[Ints, Ints], size: int, k: int) -> Ints:
-    """int64[n, k]: uniform items below `size` that the row of each token has not taken.
+    """int64 (n, k): uniform items below `size` that the user of each token has not interacted with.
 
-    taken : (row, item) pairs of the batch, sorted. Draws that are taken are drawn again; only who has nearly everything
-    may be left with a taken one.
+    row : (n,) user of each token, as a row of the batch.
+    taken : (row, item) pairs of all interactions of these users, sorted. Such items are drawn again, up to 64 times:
+        only a user who has nearly all items may be left with one of them as a negative.
     """
     key = taken[0] * size + taken[1]
     out = rng.integers(0, size, (row.size, k))

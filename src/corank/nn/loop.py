@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .attention import Layout
+from .parameters import Layout
 from .tables import add_gradient, with_sink
 
 Floats = NDArray[np.float32]
@@ -30,7 +30,6 @@ class Trainer:
     """Adam (or, with weight decay, AdamW) on the parameters of a `Layout` that live in `weights`.
 
     first, second : its moments, arrays like weights, zero before the first step.
-    tables : the first parameters, whose rows are looked up (`tables.rows`).
     l2 : times the tables is added to their gradient, as if l2 / 2 |.|^2 were in the loss.
     """
 
@@ -46,14 +45,13 @@ class Trainer:
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         l2: float = 0.0,
-        tables: Sequence[str] = (),
         threads: int = 1,
     ) -> None:
         self.layout, self.threads, self.l2 = layout, threads, l2
         self.flat = torch.from_numpy(weights)
         self.total = torch.from_numpy(layout.empty())
-        self.tables = {name: view for name, view in layout.views(self.total).items() if name in tables}
-        self.rest = max([layout.end(name) for name in tables], default=0)  # where parameters that are no tables begin
+        self.tables = {name: view for name, view in layout.views(self.total).items() if name in layout.tables}
+        self.rest = layout.tables_end
         self.grads: list[Tensor] = []
         self.leaves: list[dict[str, Tensor]] = []
         self.options = {"lr": lr, "betas": betas, "eps": eps}
@@ -63,9 +61,7 @@ class Trainer:
     def _optimizer(self, weight_decay: float) -> torch.optim.Optimizer:
         groups: list[dict[str, Any]] = []
         self.slices: list[tuple[Tensor, slice]] = []
-        # Vectors (biases, gains) come last in a layout, and weights that only shift are not to be pulled to zero.
-        vectors = [self.layout.start[name] for name, shape in self.layout.shapes.items() if len(shape) == 1]
-        cut = min(vectors, default=self.layout.size) if weight_decay else self.layout.size
+        cut = self.layout.decayed_end if weight_decay else self.layout.size
         for start, stop, decay in ((0, cut, weight_decay), (cut, self.layout.size, 0.0)):
             if stop > start:
                 part = self.flat[start:stop]

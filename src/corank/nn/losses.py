@@ -1,7 +1,7 @@
-"""Losses of sequence models: how a hidden state should score the item that came next against items that did not.
+"""Losses of next-item prediction: how a hidden state should score the item that came next against other items.
 
-Functions of logits take `positive` float[n], the score of the true next item, and `negative` float[n, k], scores of
-drawn items; a negative of -inf counts as not drawn (it was the positive by accident). They return the mean over n.
+Functions of scores take `positive` (n,), the score of the true next item, and `negative` (n, k), scores of sampled
+negatives; a negative of -inf does not count (the positive was drawn by accident). They return the mean over n.
 `softmax` takes hidden states and the table of all items instead, and never holds n x items.
 """
 
@@ -10,12 +10,57 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from .tables import rows
+
 ROWS = 256  # hidden states whose scores of all items are in memory at a time: they should stay in the cache
-SAFE = 60.0  # exp of this, times any catalogue, is far from the end of float32
+SAFE = 60.0  # exp of this, times the size of any catalogue, does not overflow float32
+NAMES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
+
+
+def next_item_loss(
+    name: str,
+    hidden: Tensor,
+    table: Tensor,
+    target: Tensor,
+    negative: Tensor | None = None,
+    *,
+    offset: Tensor | None = None,
+    gbce_t: float = 0.75,
+    log_q: bool = False,
+) -> Tensor:
+    """The loss of this name, one of `NAMES`, where a state scores items by inner products: a scalar.
+
+    hidden : (n, d) states. table : (items, d) item embeddings. target : int64 (n,) the items that came next.
+    negative : int64 (n, k) sampled items of each state, or (k,) shared by all; softmax needs none.
+    offset : (n,) added to all scores of a state; it would cancel in softmax and sampled_softmax, and is not used there.
+    gbce_t : see `gbce`. log_q : whether sampled_softmax corrects for the number of negatives.
+    """
+    if name == "softmax":
+        return softmax(hidden, table, target)
+    if negative is None:
+        raise ValueError(f"the loss {name} needs negatives")
+    positive = (hidden * rows(table, target)).sum(1)  # (n,)
+    if negative.dim() == 1:
+        scores = hidden @ rows(table, negative).t()  # (n, k)
+        scores = scores.masked_fill(negative[None, :] == target[:, None], -torch.inf)
+    elif negative.shape[1] == 1:
+        scores = (hidden * rows(table, negative[:, 0])).sum(1, keepdim=True)  # (n, 1)
+    else:
+        scores = torch.einsum("nd,nkd->nk", hidden, rows(table, negative.view(-1)).view(*negative.shape, -1))
+    items = table.shape[0]
+    if name == "sampled_softmax":
+        weight = float(np.log(max(1, items - 1) / negative.numel())) if log_q else 0.0
+        return sampled_softmax(positive, scores, log_weight=weight)
+    if offset is not None:
+        positive, scores = positive + offset, scores + offset[:, None]
+    if name == "gbce":
+        return gbce(positive, scores, items=items, t=gbce_t)
+    return {"bce": bce, "bpr": bpr, "bpr_max": bpr_max, "top1": top1}[name](positive, scores)
 
 
 def bce(positive: Tensor, negative: Tensor) -> Tensor:
@@ -27,7 +72,7 @@ def gbce(positive: Tensor, negative: Tensor, *, items: int, t: float) -> Tensor:
     """Generalised binary cross-entropy (Petrov and Macdonald 2023): s(positive) is raised to the power beta.
 
     With k of `items` - 1 negatives drawn, a = k / (items - 1), beta = a (t (1 - 1/a) + 1/a): t = 0 is `bce`, t = 1
-    makes up for all of the overconfidence that drawing so few causes.
+    corrects all of the overconfidence that comes from sampling few negatives.
     """
     beta = gbce_beta(negative.shape[1], items, t)
     total = beta * F.softplus(-positive) + F.softplus(negative).sum(1)
@@ -35,16 +80,16 @@ def gbce(positive: Tensor, negative: Tensor, *, items: int, t: float) -> Tensor:
 
 
 def gbce_beta(drawn: int, items: int, t: float) -> float:
-    """The power of gBCE; at least 0, where more are drawn than there are."""
+    """The exponent beta of gBCE; at least 0, also where more negatives are drawn than there are items."""
     rate = min(1.0, drawn / max(1, items - 1))
     return rate * (t * (1 - 1 / rate) + 1 / rate)
 
 
 def sampled_softmax(positive: Tensor, negative: Tensor, *, log_weight: float = 0.0) -> Tensor:
-    """Cross-entropy of the positive among itself and the drawn items.
+    """Cross-entropy of the positive among itself and the sampled negatives.
 
-    log_weight : added to each negative; log((items - 1) / k) lets k uniform draws stand for all others (log-q
-    correction), 0 leaves them as they are.
+    log_weight : added to the score of each negative; log((items - 1) / k) makes k uniform negatives represent all other
+        items (log-q correction), 0 leaves them as they are.
     """
     logits = torch.cat([positive[:, None], negative + log_weight], 1)
     return (torch.logsumexp(logits, 1) - positive).mean()
@@ -58,7 +103,8 @@ def bpr(positive: Tensor, negative: Tensor) -> Tensor:
 def bpr_max(positive: Tensor, negative: Tensor, *, reg: float = 1.0) -> Tensor:
     """-log sum_k w_k s(positive - negative_k) + reg sum_k w_k negative_k^2, w = softmax of the negatives.
 
-    Hidasi and Karatzoglou 2018. Negatives that score high already count most, so that many draws do not drown them.
+    Hidasi and Karatzoglou 2018. Negatives that score high get most of the weight, so that the gradient does not vanish
+    when there are many negatives.
     """
     there = negative > -math.inf
     negative = torch.where(there, negative, torch.full_like(negative, -1e4))
@@ -76,49 +122,49 @@ def top1(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def _mean(value: Tensor, there: Tensor) -> Tensor:
-    """Mean over the negatives that are there, then over the rows."""
+    """Mean over the negatives that count, then over the rows."""
     return ((value * there).sum(1) / there.sum(1).clamp(min=1)).mean()
 
 
-def softmax(hidden: Tensor, table: Tensor, target: Tensor, rows: int = ROWS) -> Tensor:
+def softmax(hidden: Tensor, table: Tensor, target: Tensor, step: int = ROWS) -> Tensor:
     """Cross-entropy of the target among all items, mean over n.
 
-    hidden float32[n, d], table float32[items, d], target int64[n]. The gradient is found on the way, `rows` hidden
-    states at a time, so that memory is rows x items whatever n: three matrix products and one pass of exp.
+    hidden : float32 (n, d). table : float32 (items, d). target : int64 (n,). The gradient is computed in the forward
+    pass, `step` hidden states at a time, so that memory is step x items for any n: three matrix products, one exp.
     """
     if hidden.shape[0] != target.shape[0] or hidden.shape[1] != table.shape[1]:
         raise ValueError(
             f"softmax takes hidden [n, d], table [items, d] and target [n], not {tuple(hidden.shape)}, "
             f"{tuple(table.shape)} and {tuple(target.shape)}"
         )
-    loss: Tensor = _Softmax.apply(hidden, table, target, rows)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Softmax.apply(hidden, table, target, step)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, table: Tensor, target: Tensor, rows: int) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, table: Tensor, target: Tensor, step: int) -> Tensor:
         n, d = hidden.shape
         items = table.shape[0]
         own = table.index_select(0, target)
         loss = -(hidden * own).sum(1, dtype=torch.float64).sum()
         d_hidden = torch.empty_like(hidden)
         d_table = table.new_zeros((d, items))  # transposed: both products then run along rows
-        buffer = table.new_empty((min(rows, n), items))
+        buffer = table.new_empty((min(step, n), items))
         # |h . v| <= |h| |v|: mostly so small that exp needs no shift, which saves a pass over the scores.
         norms = torch.linalg.vector_norm(hidden, dim=1)
         wide = float(torch.linalg.vector_norm(table, dim=1).max())
-        for start in range(0, n, rows):
-            part = hidden[start : start + rows]
+        for start in range(0, n, step):
+            part = hidden[start : start + step]
             scores = torch.mm(part, table.t(), out=buffer[: part.shape[0]])
             shift = None
-            if not float(norms[start : start + rows].max()) * wide < SAFE:
+            if not float(norms[start : start + step].max()) * wide < SAFE:
                 shift = scores.amax(1, keepdim=True)
                 scores.sub_(shift)
                 loss += shift.sum(dtype=torch.float64)
             total = scores.exp_().sum(1, keepdim=True)
             loss += total.log().sum(dtype=torch.float64)
-            d_hidden[start : start + rows] = torch.mm(scores, table).div_(total)
+            d_hidden[start : start + step] = torch.mm(scores, table).div_(total)
             d_table.addmm_((part / total).t(), scores)
         d_hidden.sub_(own).div_(n)
         d_table = d_table.t().contiguous().index_add_(0, target, -hidden).div_(n)

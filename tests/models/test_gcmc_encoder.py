@@ -1,4 +1,4 @@
-"""The network of GC-MC against a dense twin, by numeric derivatives, under renumbering, and its dropouts."""
+"""The encoder of GC-MC against a dense twin, by numeric derivatives, under renumbering, and its dropouts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from corank.nn.attention import Layout  # noqa: E402
-from corank.nn.convolution import Graph, Network  # noqa: E402
+from corank.models.gcmc import GCMCEncoder  # noqa: E402
 from corank.nn.noise import Noise  # noqa: E402
+from corank.nn.parameters import Layout  # noqa: E402
+from corank.nn.rating_graph import BilinearDecoder, RatingGraph  # noqa: E402
 from corank.nn.sparse import Pattern  # noqa: E402
 
 USERS, ITEMS, LEVELS = 9, 6, 3
@@ -22,18 +23,19 @@ VARIANTS = [
     {"sharing": "ordinal"},
     {"sharing": "basis", "stacked": False},
     {"symmetric": True, "shrink": 2.0},
-    {"features": (4, 5), "bases": 3},
-    {"features": (0, 5), "biased": False},
+    {"columns": (4, 5), "bases": 3},
+    {"columns": (0, 5)},
 ]
+RULE = ("symmetric", "shrink")  # options of the graph, the others are of the encoder
 
 
-def ratings(seed=0, **features):
+def ratings(**options):
     """About half of all pairs, but none of user 0 and none of item 1."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((USERS, ITEMS)) < 0.5)
     keep = (user != 0) & (item != 1)
     user, item = user[keep], item[keep]
-    return Graph(user, item, rng.integers(0, LEVELS, user.size), USERS, ITEMS, LEVELS, features)
+    return RatingGraph(user, item, rng.integers(0, LEVELS, user.size), USERS, ITEMS, LEVELS, **options)
 
 
 def features(n, columns, seed=3):
@@ -43,11 +45,12 @@ def features(n, columns, seed=3):
 
 
 def made(**options):
-    net = Network(users=USERS, items=ITEMS, levels=LEVELS, hidden=13, dim=5, feature_dim=4, **options)
-    layout = Layout(net.shapes())
+    rule = {name: options.pop(name) for name in RULE if name in options}
+    net = GCMCEncoder(users=USERS, items=ITEMS, levels=LEVELS, hidden=13, dim=5, feature_dim=4, **options)
+    layout = Layout(net.parameters())
     flat = torch.from_numpy(np.random.default_rng(1).normal(0, 0.7, layout.size).astype(np.float32))
-    sides = zip(("user", "item"), (USERS, ITEMS), net.features, strict=True)
-    return net, layout.views(flat), ratings(**{side: features(n, c) for side, n, c in sides if c})
+    sides = zip(("user", "item"), (USERS, ITEMS), net.columns, strict=True)
+    return net, layout.views(flat), ratings(features={side: features(n, c) for side, n, c in sides if c}, **rule)
 
 
 def encoded(net, w, side, graph, visible=None, noise=None):
@@ -55,16 +58,24 @@ def encoded(net, w, side, graph, visible=None, noise=None):
     return net.encode(w, graph, visible, noise)[("user", "item").index(side)]
 
 
+def dense(sparse):
+    """Features as one matrix."""
+    pattern, value = sparse
+    whole = torch.zeros(pattern.shape)
+    whole[pattern.places()] = value
+    return whole
+
+
 def twin(net, w, side, graph):
-    """The same, from adjacency matrices: one a level, one-hot inputs."""
+    """The same, from one adjacency matrix per level and one-hot inputs."""
     adjacency = torch.zeros(LEVELS, USERS, ITEMS)
     adjacency[graph.level, graph.user, graph.item] = 1
     if side == "item":
         adjacency = adjacency.transpose(1, 2)
-    degree, mates = adjacency.sum((0, 2)) + net.shrink, adjacency.sum((0, 1)) + net.shrink
+    degree, other = adjacency.sum((0, 2)) + graph.shrink, adjacency.sum((0, 1)) + graph.shrink
     scale = 1 / degree.clamp(min=1e-9)[:, None]
-    if net.symmetric:
-        scale = (scale / mates.clamp(min=1e-9)[None, :]).sqrt()
+    if graph.symmetric:
+        scale = (scale / other.clamp(min=1e-9)[None, :]).sqrt()
     found = []
     table = w[f"{side}.table"].view(adjacency.shape[2], -1, net.width)
     for level in range(LEVELS):
@@ -76,12 +87,9 @@ def twin(net, w, side, graph):
         found.append((adjacency[level] * scale) @ own)
     first = torch.relu(torch.cat(found, 1) if net.stacked else sum(found))
     if side in graph.features:
-        pattern, value = graph.features[side]
-        index, ends, _ = pattern.by_row
-        whole = torch.zeros(pattern.shape)
-        whole[torch.repeat_interleave(torch.arange(len(ends) - 1), ends.diff()), index] = value
+        whole = dense(graph.features[side])
         first = torch.cat([first, torch.relu(whole @ w[f"{side}.features"] + w[f"{side}.features.bias"])], 1)
-    return first @ w["user.last" if net.features == (0, 0) else f"{side}.last"]
+    return first @ w["output" if net.columns == (0, 0) else f"{side}.output"]
 
 
 @pytest.mark.parametrize("side", ["user", "item"])
@@ -92,13 +100,9 @@ def test_convolution_is_the_dense_one(options, side):
 
 
 def test_features_may_be_sparse_or_not():
-    net, w, graph = made(features=(4, 5))
-    pattern, value = graph.features["user"]
-    whole = torch.zeros(pattern.shape)
-    index, ends, _ = pattern.by_row
-    whole[torch.repeat_interleave(ends.diff()), index] = value
+    net, w, graph = made(columns=(4, 5))
     sparse = encoded(net, w, "user", graph)
-    graph.features["user"] = whole
+    graph.features["user"] = dense(graph.features["user"])
     torch.testing.assert_close(encoded(net, w, "user", graph), sparse)
 
 
@@ -107,49 +111,40 @@ def test_hidden_ratings_are_as_if_they_were_not_there(side):
     net, w, graph = made(symmetric=True)
     visible = np.random.default_rng(2).random(graph.user.size) < 0.6
     rest = [getattr(graph, name)[visible] for name in ("user", "item", "level")]
-    without = Graph(*rest, USERS, ITEMS, LEVELS)
+    without = RatingGraph(*rest, USERS, ITEMS, LEVELS, symmetric=True)
     torch.testing.assert_close(encoded(net, w, side, graph, visible), encoded(net, w, side, without))
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_odds_are_the_bilinear_form(options):
-    net, w, graph = made(**options)
-    user, item = torch.randn(USERS, 5), torch.randn(ITEMS, 5)
-    odds = net.odds(w, Pattern(graph.user, graph.item, (USERS, ITEMS)), user, item)
-    for n in range(0, graph.user.size, 5):
-        u, v = user[graph.user[n]], item[graph.item[n]]
-        right = sum(w["levels"][b] * (u @ w[f"{b}.decoder"] @ v) for b in range(net.bases))
-        torch.testing.assert_close(odds[n], right + w["levels.bias"] if net.biased else right, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_gradient_is_the_slope(options):
+def test_gradient_equals_differences(options):
     """Along random directions, by central differences; ReLU makes corners, so steps are small and the bound 2 %."""
     net, _, graph = made(**options)
+    decoder = BilinearDecoder(dim=5, levels=LEVELS, node_bias=True)
     pairs = Pattern(graph.user, graph.item, (USERS, ITEMS))
-    layout = Layout(net.shapes())
+    layout = Layout(net.parameters() | decoder.parameters())
 
     def loss(flat):
         views = layout.views(flat)
         vectors = [encoded(net, views, side, graph) for side in ("user", "item")]
-        return torch.nn.functional.cross_entropy(net.odds(views, pairs, *vectors), torch.from_numpy(graph.level))
+        return torch.nn.functional.cross_entropy(decoder.logits(views, pairs, *vectors), torch.from_numpy(graph.level))
 
     flat = torch.from_numpy(np.random.default_rng(1).normal(0, 0.5, layout.size).astype(np.float32)).requires_grad_()
     loss(flat).backward()
     rng = np.random.default_rng(5)
     for _ in range(5):
-        way = torch.from_numpy(rng.normal(size=layout.size).astype(np.float32))
+        direction = torch.from_numpy(rng.normal(size=layout.size).astype(np.float32))
         step = 1e-3 / math.sqrt(layout.size)
         with torch.no_grad():
-            slope = (loss(flat + step * way).double() - loss(flat - step * way).double()) / (2 * step)
-        assert float(slope) == pytest.approx(float(flat.grad @ way), rel=0.02, abs=0.05)
+            ends = [loss(flat + sign * step * direction).double() for sign in (1, -1)]
+        difference = float(ends[0] - ends[1]) / (2 * step)
+        assert difference == pytest.approx(float(flat.grad @ direction), rel=0.02, abs=0.05)
 
 
 def test_renumbering_users_renumbers_their_vectors():
     net, w, graph = made()
     new = np.random.default_rng(4).permutation(USERS)
     order = np.lexsort((graph.item, new[graph.user]))
-    other = Graph(new[graph.user][order], graph.item[order], graph.level[order], USERS, ITEMS, LEVELS)
+    other = RatingGraph(new[graph.user][order], graph.item[order], graph.level[order], USERS, ITEMS, LEVELS)
     moved = dict(w)
     moved["item.table"] = w["item.table"].view(USERS, -1)[np.argsort(new)].view_as(w["item.table"])
     torch.testing.assert_close(encoded(net, moved, "user", other)[new], encoded(net, w, "user", graph))
@@ -184,37 +179,16 @@ def test_cold_nodes_lose_all_their_ratings():
 
 
 def test_dropout_takes_the_stated_share():
-    net, w, _ = made(dropout=0.7)
-    first = torch.ones(4000, w["user.last"].shape[0])
-    w = {**w, "user.last": torch.eye(first.shape[1])}
-    out = net.finish(w, "user", first, None, Noise(0))
+    net, w, graph = made(dropout=0.7)
+    first = torch.ones(4000, w["output"].shape[0])
+    w = {**w, "output": torch.eye(first.shape[1])}
+    out = net.dense(w, "user", graph, first, Noise(0))
     assert float((out == 0).float().mean()) == pytest.approx(0.7, abs=0.01)
     assert float(out.mean()) == pytest.approx(1.0, abs=0.03)
-    assert torch.equal(net.finish(w, "user", first, None, None), first)
+    assert torch.equal(net.dense(w, "user", graph, first), first)
 
 
 def test_without_features_both_sides_share_the_last_layer():
-    shapes = made()[0].shapes()
-    assert "user.last" in shapes
-    assert "item.last" not in shapes
-    assert "item.last" in made(features=(2, 3))[0].shapes()
-
-
-def test_who_is_cold_is_so_in_every_layer():
-    """Of the light encoder: such a node gets its layers' biases only, whatever the layer."""
-    from corank.nn.light import Light
-
-    _, _, graph = made()
-    net = Light(users=graph.users, items=graph.items, levels=graph.levels, dim=4, layers=2, cold=0.4)
-    layout = Layout(net.shapes())
-    w = layout.views(torch.from_numpy(layout.start_weights(np.random.default_rng(0))))
-    for layer in range(2):
-        w[f"{layer}.out.bias"].fill_(layer + 1.0)
-    cold = []
-    for seed in range(300):
-        states = net.states(w, graph, None, Noise(seed))[1:]
-        cold.append(torch.stack([(state["user"] == layer + 1).all(1) for layer, state in enumerate(states)]))
-    rated = np.unique(graph.user)
-    gone = torch.stack(cold)[:, :, rated]
-    assert torch.equal(gone[:, 0], gone[:, 1])
-    assert float(gone.float().mean()) == pytest.approx(0.4, abs=0.03)
+    assert [name for name in made()[0].parameters() if "output" in name] == ["output"]
+    separate = made(columns=(2, 3))[0].parameters()
+    assert [name for name in separate if "output" in name] == ["user.output", "item.output"]

@@ -18,7 +18,7 @@ from ..errors import CorankError, MissingExtra
 from ..memory import make_room
 from ..model import Model
 from ..params import param
-from ._graph import SIDES, Side
+from ._graph_options import SIDES, Side
 
 if TYPE_CHECKING:
     from torch import Tensor

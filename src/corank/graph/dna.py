@@ -131,7 +131,10 @@ class DNA:
         return self.filter.estimate(self.ones())
 
     def contains(self, node: ArrayLike, other: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the filter of `node` holds `other`: always True within `depth` steps, beyond that a false positive."""
+        """Whether the filter of `node` holds `other`.
+
+        Always True for nodes within `depth` steps; True for a node beyond them is a false positive.
+        """
         i, j = (np.asarray(x, np.int64) for x in np.broadcast_arrays(node, other))
         for given in (i, j):
             if given.size and not 0 <= given.min() <= given.max() < self.words.shape[0]:

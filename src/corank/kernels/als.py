@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, add_scaled, rounded, solve
+from .normal import ONE, ROWS, add_outer, add_scaled, gather, rounded, solve
 from .threads import kernel
 
 TINY = 1e-15  # nothing beside any rating
@@ -72,23 +72,14 @@ def half_step(
     for r in range(start, stop):
         A[:] = 0
         y[:] = 0
-        p = indptr[r]
         last = indptr[r + 1]
-        while p < last:
-            for q in range(ROWS):
-                if p + q < last:
-                    j = index[p + q]
-                    for t in range(d):
-                        rows[q, t] = V[j, t]
-                    rows[q, d] = 1
-                    target[q] = value[p + q] - mean - c[j]
-                else:
-                    for t in range(size):
-                        rows[q, t] = 0
-                    target[q] = 0
+        for p in range(indptr[r], last, ROWS):
+            n = gather(0, index, p, last, V, ONE, ONE, rows)
+            target[n:] = 0
+            for q in range(n):
+                target[q] = value[p + q] - mean - c[index[p + q]]
             add_outer(rows, rows, size, A)
             add_scaled(rows, target, y)
-            p += ROWS
         if indptr[r] == last:
             X[r] = 0
             bias[r] = 0

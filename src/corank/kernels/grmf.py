@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from .graph_block import pack
-from .normal import ROWS, add_outer, add_scaled, rounded, solve
+from .normal import ONE, ROWS, add_outer, add_scaled, gather, rounded, solve
 from .threads import kernel
+from .vectors import dot
 
 
 @kernel
@@ -52,25 +53,14 @@ def prepare(
         A[:] = 0
         y[:] = 0
         x = X[r]
-        p = indptr[r]
         last = indptr[r + 1]
-        while p < last:
-            for q in range(ROWS):
-                if p + q < last:
-                    j = index[p + q]
-                    inner = np.float32(0)
-                    for t in range(d):
-                        rows[q, t] = V[j, t]
-                        inner += V[j, t] * x[t]
-                    rows[q, d] = 1
-                    error[q] = value[p + q] - mean - c[j] - bias[r] - inner
-                else:
-                    for t in range(size):
-                        rows[q, t] = 0
-                    error[q] = 0
+        for p in range(indptr[r], last, ROWS):
+            n = gather(0, index, p, last, V, ONE, ONE, rows)
+            error[n:] = 0
+            for q in range(n):
+                error[q] = value[p + q] - mean - c[index[p + q]] - bias[r] - dot(V[index[p + q]], x)
             add_outer(rows, rows, size, A)
             add_scaled(rows, error, y)
-            p += ROWS
         for t in range(d):
             A[t, t] += reg[r] + pull[r]
             R[r, t] = y[t] - reg[r] * x[t]

@@ -1,7 +1,8 @@
 """Normal equations of small least-squares problems: building them fast and solving them safely.
 
-The systems are lower triangles whose rows are rounded up to a whole number of vectors: what lies right of the
-diagonal is scratch that nothing reads. Inner loops then start at 0 and end on a vector: pure vector code.
+A system A x = y of `size` unknowns is stored as a lower triangle, float32[w, w] with w = `rounded(size)`: rows are
+padded to a whole number of SIMD vectors, and nothing reads what lies right of the diagonal. Inner loops then start at 0
+and end at the end of a SIMD vector, so that the compiler needs no scalar remainder.
 """
 
 from __future__ import annotations
@@ -10,14 +11,43 @@ import numpy as np
 
 from .threads import kernel
 
-LANES = 8  # floats in a vector
-ROWS = 8  # entries at a time: each load and store of the system serves this many
+LANES = 8  # floats in a SIMD vector
+ONE = np.float32(1)
+ROWS = 8  # entries added at a time: each load and store of the system serves this many
 
 
 @kernel
 def rounded(size: int) -> int:
-    """The size of a system's side in memory: a whole number of vectors."""
+    """The number of rows and columns of a system in memory: a whole number of SIMD vectors."""
     return ((size - 1) // LANES + 1) * LANES
+
+
+@kernel
+def gather(
+    filled: int,
+    index: np.ndarray,
+    start: int,
+    stop: int,
+    V: np.ndarray,
+    scale: float,
+    constant: float,
+    rows: np.ndarray,
+) -> int:
+    """Entries start..stop, as many as fit, as rows of a design matrix: rows[q] = (scale * V[j], constant).
+
+    The first `filled` of the 8 rows are kept, those that remain free are set to 0. Returns how many rows are filled.
+    """
+    d = V.shape[1]
+    end = min(filled + stop - start, ROWS)
+    for q in range(filled, end):
+        j = index[start + q - filled]
+        for t in range(d):
+            rows[q, t] = scale * V[j, t]
+        rows[q, d] = constant
+    for q in range(end, ROWS):
+        for t in range(d + 1):
+            rows[q, t] = 0
+    return end
 
 
 @kernel
@@ -47,8 +77,8 @@ def add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
 
 @kernel
 def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
-    """Row k of the factor, from what is left of A; the inverse of its diagonal is stored: one division a row."""
-    # Below the floor is nothing but rounding: the rows after k already say all that row k does, and x_k = 0 will do.
+    """Row k of the factor, from the remainder of A; the inverse of its diagonal is stored: one division per row."""
+    # A pivot below the floor is rounding error: the other coordinates express this one, and x_k = 0 is a solution.
     scale = np.float32(1) / np.sqrt(A[k, k]) if A[k, k] > floor[k] else np.float32(0)
     for t in range(k):
         A[k, t] *= scale
@@ -64,7 +94,7 @@ def solve(A: np.ndarray, size: int, floor: np.ndarray, y: np.ndarray) -> None:
     """Solve A x = y in place (x lands in y) for the symmetric A whose lower triangle is given; A is destroyed.
 
     A = L'L from the last row up, so that all loops run along rows, two rows at a time. A coordinate that the others
-    express to within rounding is left at 0: a nearly singular system gives a tame answer and never a NaN.
+    express to within rounding is set to 0: a nearly singular system gives a bounded solution and never a NaN.
     """
     for i in range(size):
         floor[i] = A[i, i] * np.float32(1.2e-7 * (size + 8))

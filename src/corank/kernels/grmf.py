@@ -1,11 +1,11 @@
-"""Ratings with a graph over the rows: the rows' own part of the half-step that `graph_block` ties together.
+"""Ratings with a graph over the rows: the part of the half-step that is separate for each row.
 
-Objective of all rows, with x_r, b_r the vector and bias of row r, and for each of its entries p the value y_p and, of
-the other side, the vector v_p and bias c_p:
+`graph_block` has the part that couples the rows. Objective of all rows, with x_r, b_r the vector and bias of row r, and
+for each of its entries p the value y_p and, of the other side, the vector v_p and bias c_p:
 
     sum_r [ sum_p (y_p - mean - c_p - b_r - x_r.v_p)^2 + reg_r |x_r|^2 + reg_bias b_r^2 ] + mu tr(X' Lap X)
 
-Cost of a row with n entries: n d^2 / 2 + d^3 / 6 multiply-adds, as in `als`, and 2 d^2 a step of conjugate gradient.
+Cost per row with n entries: n d^2 / 2 + d^3 / 6 multiply-adds, as in `als`, and 2 d^2 per conjugate-gradient step.
 
 Arrays: indptr int64[rows + 1], index int32[n], value float32[n]; reg, pull float32[rows], pull being mu times the
 degree of the row in the graph; V float32[m, d] and c float32[m] of the other side; X float32[rows, d] and bias
@@ -40,7 +40,7 @@ def prepare(
     L: np.ndarray,
     R: np.ndarray,
 ) -> None:
-    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, the graph's part left out."""
+    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, without the graph."""
     d = V.shape[1]
     size = d + 1
     width = rounded(size)

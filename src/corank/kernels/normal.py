@@ -51,14 +51,25 @@ def gather(
 
 
 @kernel
-def add_outer(left: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> None:
-    """A += sum over 8 rows p of left_p rows_p': the lower triangle, two rows of it at a time."""
+def put_weighted(
+    q: int, v: np.ndarray, weight: float, target: float, rows: np.ndarray, scaled: np.ndarray, y: np.ndarray
+) -> None:
+    """Entry q of 8 with a weight of its own: rows[q] = v, scaled[q] = weight * v for `add_outer`, y += target * v."""
+    for t in range(v.size):
+        rows[q, t] = v[t]
+        scaled[q, t] = weight * v[t]
+        y[t] += target * v[t]
+
+
+@kernel
+def add_outer(scaled: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> None:
+    """A += sum over 8 rows p of scaled_p rows_p': the lower triangle, two rows of it at a time."""
     for i in range(0, size, 2):
-        a, b, c, d = left[0, i], left[1, i], left[2, i], left[3, i]
-        e, f, g, h = left[4, i], left[5, i], left[6, i], left[7, i]
+        a, b, c, d = scaled[0, i], scaled[1, i], scaled[2, i], scaled[3, i]
+        e, f, g, h = scaled[4, i], scaled[5, i], scaled[6, i], scaled[7, i]
         j = i + 1
-        a2, b2, c2, d2 = left[0, j], left[1, j], left[2, j], left[3, j]
-        e2, f2, g2, h2 = left[4, j], left[5, j], left[6, j], left[7, j]
+        a2, b2, c2, d2 = scaled[0, j], scaled[1, j], scaled[2, j], scaled[3, j]
+        e2, f2, g2, h2 = scaled[4, j], scaled[5, j], scaled[6, j], scaled[7, j]
         for t in range((i // LANES + 1) * LANES):
             q, r, s, u = rows[0, t], rows[1, t], rows[2, t], rows[3, t]
             v, w, x, y = rows[4, t], rows[5, t], rows[6, t], rows[7, t]

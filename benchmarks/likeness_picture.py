@@ -17,7 +17,7 @@ from corank import synthetic
 from corank.atomic import write_text
 from corank.graph import side_graph
 from corank.graph.lazy_walk import shells
-from corank.models._graph import Laplacian
+from corank.models._laplacian import Laplacian
 from corank.report.model_charts import by_group
 from corank.report.palette import styles
 

@@ -127,7 +127,7 @@ def test_full_filters_are_told(run):
         ("--depth two", EDGES, "invalid int value"),
         ("--capacity 0", EDGES, "capacity=0: .* at least 1"),
         ("--capacity 99999999999", EDGES, "too large: .* lower the capacity"),
-        ("--error 0", EDGES, "error=0.0 is no rate"),
+        ("--error 0", EDGES, "error=0.0 is not a false-positive rate"),
         ("--theta 0", EDGES, "theta=0.0: .* at least 1"),
         ("--seed -1", EDGES, "seed=-1"),
         ("--dpth 3", EDGES, "not an option of `corank graph encode`; did you mean '--depth'"),

@@ -1,4 +1,4 @@
-"""Graph DNA beside sets and breadth-first search; sums of powers beside dense matrices; every bad input a sentence."""
+"""Graph DNA beside sets and breadth-first search; every bad input is refused with one sentence."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 import scipy.sparse
 
 import corank as cr
-from corank.graph import DNA, KINDS, Filter, encode, from_edges, power_sum, side_graph, symmetric
-from corank.graph import dna as graphs
+from corank.graph import DNA, Filter, encode, from_edges, load, power_sum
 
 
 def random_graph(n, p, seed=0, directed=False):
@@ -258,94 +257,6 @@ def test_contains_knows_its_nodes():
         dna.contains(-1, 0)
 
 
-# ---- powers and side graphs --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("height", [1, 7, 1000])
-@pytest.mark.parametrize(("depth", "weights"), [(1, ()), (2, ()), (2, (0.3,)), (3, (0.01, 0.05)), (6, (0, 1, 0, 0, 2))])
-def test_power_sum_equals_dense(monkeypatch, depth, weights, height):
-    monkeypatch.setattr(graphs, "_ENTRIES", 40 * height)
-    graph = random_graph(40, 0.08, seed=depth, directed=True)
-    A = graph.scipy().toarray().astype(np.float64)
-    want = sum(a * np.linalg.matrix_power(A, p) for p, a in enumerate((1, *(weights or (1,) * (depth - 1))), 1))
-    np.fill_diagonal(want, 0)
-    got = power_sum(graph, depth, weights)
-    np.testing.assert_allclose(got.scipy().toarray(), want, rtol=1e-6)
-    assert got.index.size == np.count_nonzero(want)
-    cut = float(np.quantile(want[want > 0], 0.6))
-    few = power_sum(graph, depth, weights, threshold=cut)
-    np.testing.assert_allclose(few.scipy().toarray(), np.where(want >= cut, want, 0), rtol=1e-6)
-    assert few.index.dtype == np.int32
-    assert few.value.dtype == np.float32
-
-
-def test_power_sum_options():
-    graph = random_graph(5, 0.5)
-    for depth, weights, threshold, words in (
-        (0, (), 0, "depth=0"),
-        (3, (1,), 0, "1 weights for depth 3"),
-        (2, (-1,), 0, "weights=-1"),
-        (2, (1,), -1, "threshold=-1"),
-        (2, (1,), math.nan, "threshold=nan"),
-    ):
-        with pytest.raises(cr.CorankError, match=words):
-            power_sum(graph, depth, weights, threshold)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_side_graphs(kind):
-    graph = random_graph(30, 0.05, directed=True)
-    n, A = 30, symmetric(graph).scipy().toarray()
-    made = side_graph(graph, kind, capacity=20, seed=2)
-    M = made.scipy().toarray()
-    assert (M == M.T).all()
-    assert (np.diag(M) == 0).all()
-    assert made.index.size == np.count_nonzero(M)
-    assert (made.index.dtype, made.value.dtype, made.indptr.dtype) == (np.int32, np.float32, np.int64)
-    for a, b in itertools.pairwise(made.indptr):
-        assert (np.diff(made.index[a:b]) > 0).all()
-    if kind == "none":
-        assert M.shape == (n, n)
-        assert not M.any()
-    elif kind == "g":
-        assert (M == A).all()
-    elif kind.startswith("g"):
-        np.testing.assert_allclose(M, power_sum(symmetric(graph), int(kind[1])).scipy().toarray())
-    else:
-        B = encode(symmetric(graph), depth=int(kind[4]), capacity=20, seed=2).bits().scipy().toarray()
-        alone = A.sum(axis=1) == 0
-        assert alone.any()
-        assert B[alone].any()
-        B[alone] = 0  # its own bits could only tie it to strangers
-        assert M.shape == (n + B.shape[1],) * 2
-        assert (M[:n, n:] == B).all()
-        assert not M[n:, n:].any()
-        assert (M[:n, :n] == (0 if kind == "dna-1" else A)).all()
-        heavy = side_graph(graph, kind, capacity=20, seed=2, weights=[0.5]).scipy().toarray()
-        assert (heavy[:n, n:] == 0.5 * B).all()
-
-
-@pytest.mark.parametrize("kind", ["dna-1", "dna-2"])
-def test_whoever_has_no_neighbours_has_no_ties(kind):
-    """A filter of 4 bits, so that chance would give everybody something in common."""
-    A = np.zeros((40, 40))
-    A[0, 1] = A[1, 0] = A[2, 3] = 1
-    made = side_graph(cr.from_scipy(A), kind, capacity=1, error=0.5).scipy().toarray()
-    assert (made[:4].sum(axis=1) > 0).all()
-    assert not made[4:40].any()
-    bits = made[:40, 40:]
-    assert (bits[:4] @ bits[:4].T > 0).all()  # strangers share bits here
-    assert not made[:, 4:40].any()
-
-
-def test_side_graph_options():
-    graph = random_graph(5, 0.5)
-    with pytest.raises(cr.CorankError, match="did you mean 'dna-2'"):
-        side_graph(graph, "dna2")
-    with pytest.raises(cr.CorankError, match="one number above 0"):
-        side_graph(graph, "dna-2", weights=(1, 2))
-
-
 # ---- files -------------------------------------------------------------------------------------------------------
 
 
@@ -354,22 +265,22 @@ def test_saved_and_loaded(tmp_path, ids):
     graph, nodes = from_edges(ids[:2], ids[1:])
     dna = encode(graph, capacity=50, seed=4)
     dna.save(tmp_path / "dna.npz", nodes)
-    back, known = graphs.load(tmp_path / "dna.npz")
+    back, known = load(tmp_path / "dna.npz")
     assert known == nodes
     assert (back.words == dna.words).all()
     assert (back.filter, back.depth, back.seed) == (dna.filter, dna.depth, dna.seed)
     dna.save(tmp_path / "sparse.npz", nodes, sparse=True)
     assert (scipy.sparse.load_npz(tmp_path / "sparse.npz").toarray() == dense_bits(dna)).all()
     assert np.load(tmp_path / "sparse.npz")["nodes"].tolist() == ids
-    with pytest.raises(cr.CorankError, match="no Graph DNA"):
-        graphs.load(tmp_path / "sparse.npz")
+    with pytest.raises(cr.CorankError, match="not Graph DNA"):
+        load(tmp_path / "sparse.npz")
     with pytest.raises(cr.CorankError, match="2 ids for 3 nodes"):
         dna.save(tmp_path / "x.npz", cr.Vocab(np.array([1, 2])))
 
 
 def test_damaged_files(tmp_path):
     with pytest.raises(cr.CorankError, match="does not exist"):
-        graphs.load(tmp_path / "none.npz")
+        load(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("not a zip")
     good = encode(random_graph(4, 0.5), capacity=5)
     good.save(tmp_path / "cut.npz", cr.Vocab(np.arange(4)))
@@ -378,8 +289,8 @@ def test_damaged_files(tmp_path):
     np.savez(tmp_path / "shape.npz", words=np.zeros((2, 2), np.uint64), nodes=[1], slices=1, width=5, depth=1, seed=0)
     np.savez(tmp_path / "objects.npz", words=np.array([{}]), allow_pickle=True)
     for name in ("text", "cut", "shape", "objects"):
-        with pytest.raises(cr.CorankError, match="no Graph DNA"):
-            graphs.load(tmp_path / f"{name}.npz")
+        with pytest.raises(cr.CorankError, match="not Graph DNA"):
+            load(tmp_path / f"{name}.npz")
 
 
 def test_it_prints_as_a_line():

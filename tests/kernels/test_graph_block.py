@@ -9,8 +9,7 @@ import corank as cr
 from corank.kernels import graph_block as kernels
 from corank.kernels.normal import rounded, solve
 from corank.kernels.threads import run, set_threads
-from corank.models._graph import Iterated, Laplacian, Powers
-from corank.models._sparse import transposed
+from corank.models._laplacian import Iterated, Laplacian, Powers, sums
 
 
 def random_graph(n=14, seed=0, weighted=True):
@@ -146,6 +145,7 @@ def test_threads_change_no_bit(count):
     assert answers[0][1:] == answers[1][1:]
 
 
-def test_transposed():
-    matrix = np.random.default_rng(8).integers(0, 3, (7, 5)).astype(np.float32)
-    np.testing.assert_array_equal(transposed(cr.from_scipy(matrix)).scipy().toarray(), matrix.T)
+@pytest.mark.parametrize("width", [None, 4])
+def test_product_of_a_sparse_matrix_and_vectors(width):
+    matrix, X = np.random.default_rng(8).integers(0, 3, (7, 5)).astype(np.float32), normal((5, 6))
+    np.testing.assert_allclose(sums(cr.from_scipy(matrix), X, width), matrix @ X[:, :width], rtol=1e-5, atol=1e-5)

@@ -19,15 +19,15 @@ random_data = partial(rated, users=20, items=14, n=120)
 
 
 def spied(model, data):
-    """The fitted model and what its sides were tied to, which fit forgets."""
+    """The fitted model and the edges and factors of its graphs, which are not part of it."""
     seen = {}
-    before = model._objective
+    edge_factors = model._edge_factors
 
-    def objective(users, items):
-        seen.update(model._ties)
-        return before(users, items)
+    def spy(data):
+        seen.update(edge_factors(data))
+        return seen
 
-    model._objective = objective
+    model._edge_factors = spy
     return model.fit(data), seen
 
 

@@ -1,8 +1,9 @@
-"""Graphs of users or items: from edges, sums of powers, and Graph DNA (Bloom filters of deep neighbourhoods)."""
+"""Graphs of users or items: edge lists, sums of powers, and Graph DNA (Bloom filters of deep neighbourhoods)."""
 
 from ..data.edges import checked, from_edges, symmetric, tidy, with_graph
 from ..reading.edge_tables import read_edges
-from .dna import DNA, KINDS, Filter, check_options, encode, load, power_sum, side_graph
+from .dna import DNA, Filter, check_options, encode, load
+from .powers import KINDS, power_sum, side_graph
 
 __all__ = [
     "DNA",

@@ -1,9 +1,9 @@
-"""Learned features of the nodes of a graph, to compare Graph DNA with: DeepWalk and node2vec.
+"""DeepWalk and node2vec: learned features of the nodes of a graph, to compare Graph DNA with.
 
-Both send random walks through the graph and learn vectors from them as word2vec learns words from sentences. The walks
-are made here, the vectors are learned by gensim (`pip install 'corank[graph]'`). A node without neighbours, of which no
-walk tells anything, gets zeros. Costs about walks * length * window * dim * (1 + negatives) operations a node: minutes
-for 100,000 nodes, which Graph DNA encodes in a fraction of a second.
+Both generate random walks and learn vectors from them as word2vec learns words from sentences. The walks are made here,
+the vectors are learned by gensim (`pip install 'corank[graph]'`). A node without neighbours gets zeros. The cost is
+about walks * length * window * dim * (1 + negatives) operations per node: minutes for 100,000 nodes, which Graph DNA
+encodes in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -39,12 +39,17 @@ def node2vec(
     seed: int = 0,
     workers: int = 1,
 ) -> NDArray[np.float32]:
-    """node2vec (Grover and Leskovec 2016): biased walks, skip-gram with negative samples; float32[n, dim].
+    """node2vec (Grover and Leskovec 2016): biased walks, skip-gram with negative sampling; float32 (n, dim).
 
-    p, q : a walk goes back with weight 1 / p and away from where it came from with weight 1 / q.
-    walks, length, window, epochs : walks from each node, nodes of a walk, how far apart two nodes of a walk still count
-        as neighbours, passes over all walks.
-    workers : threads that learn; with more than one the result differs a little from run to run.
+    Parameters
+    ----------
+    p, q : return and in-out parameter: a step back has weight 1 / p, one away from the previous node 1 / q.
+    walks : walks per node.
+    length : nodes per walk.
+    window : largest distance within a walk at which two nodes are a training pair.
+    negatives : number of negatives per training pair.
+    epochs : passes over all walks.
+    workers : training threads; with more than one the result differs a little from run to run.
     """
     sizes = {"dim": dim, "walks": walks, "length": length, "window": window, "negatives": negatives}
     paths = _walks(graph, p, q, seed, {**sizes, "epochs": epochs, "workers": workers})
@@ -62,14 +67,14 @@ def deepwalk(
     seed: int = 0,
     workers: int = 1,
 ) -> NDArray[np.float32]:
-    """DeepWalk (Perozzi et al. 2014): plain walks, skip-gram with hierarchical softmax; float32[n, dim]."""
+    """DeepWalk (Perozzi et al. 2014): plain walks, skip-gram with hierarchical softmax; float32 (n, dim)."""
     sizes = {"dim": dim, "walks": walks, "length": length, "window": window, "epochs": epochs, "workers": workers}
     paths = _walks(graph, 1.0, 1.0, seed, sizes)
     return _learned(graph, paths, dim, seed, window=window, negative=0, hs=1, epochs=epochs, workers=workers)
 
 
 def _walks(graph: CSR, p: float, q: float, seed: int, sizes: dict[str, int]) -> NDArray[np.int32]:
-    """All walks, [walks * n, length]; the first n of them start at the nodes in turn, and so do the next n."""
+    """All walks (walks * n, length): the first n start at nodes 0 to n - 1, and so do the next n, and so on."""
     from ..kernels.threads import run
     from ..kernels.walks import walk
 
@@ -84,7 +89,7 @@ def _walks(graph: CSR, p: float, q: float, seed: int, sizes: dict[str, int]) -> 
     graph = tidy(graph)
     n, walks, length = graph.rows, sizes["walks"], sizes["length"]
     make_room(
-        4.0 * n * walks * length, f"{walks} walks of {length} steps from {n:,} nodes", "take fewer or shorter ones"
+        4.0 * n * walks * length, f"{walks} walks of {length} steps from {n:,} nodes", "use fewer or shorter walks"
     )
     total = np.cumsum(graph.value, dtype=np.float64)
     before = np.concatenate([[0.0], total])[graph.indptr[:-1]]
@@ -95,7 +100,7 @@ def _walks(graph: CSR, p: float, q: float, seed: int, sizes: dict[str, int]) -> 
 
 
 class _Sentences:
-    """The walks as gensim reads them, as often as it likes; walks of one node say nothing."""
+    """The walks as sentences for gensim, which reads them several times; walks of a single node are skipped."""
 
     def __init__(self, paths: NDArray[np.int32]) -> None:
         self.paths = paths

@@ -6,7 +6,7 @@ side, the vector v_p and bias c_p:
     sum_p (y_p - mean - c_p - b - x.v_p)^2 + reg_r |x|^2 + reg_bias b^2
 
 The bias is the weight of a constant 1 beside the vector, so (x, b) solve one system of d + 1 normal equations (Zhou
-et al. 2008 for the alternation). Cost of a row: n d^2 / 2 + d^3 / 6 multiply-adds.
+et al. 2008 for the alternation). Cost per row: n d^2 / 2 + d^3 / 6 multiply-adds.
 
 Arrays: indptr int64[rows + 1], index int32[n], value float32[n]; reg float32[rows]; V float32[m, d] and c float32[m]
 of the other side; X float32[rows, d] and bias float32[rows] are overwritten; loss float64[rows].
@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, add_scaled, rounded, solve
-from .threads import inline, kernel
+from .normal import ONE, ROWS, add_outer, add_scaled, gather, rounded, solve
+from .threads import kernel
 
-TINY = 1e-15  # nothing beside any rating
+TINY = 1e-15  # negligible beside any rating
 
 
-@inline
+@kernel
 def settle(
     r: int,
     reg: float,
@@ -33,14 +33,14 @@ def settle(
     X: np.ndarray,
     bias: np.ndarray,
 ) -> None:
-    """Solve the normal equations A, y of row r, its regularisation still to be added; A and y are destroyed."""
+    """Add the regularisation to the normal equations A, y of row r and solve them; A and y are destroyed."""
     d = X.shape[1]
     for t in range(d):
         A[t, t] += reg
     A[d, d] += reg_bias
     solve(A, d + 1, floor, y)
     for t in range(d):
-        # Where the regularisation wins, vectors shrink for ever: numbers too small for the processor cost it ten times.
+        # Under strong regularisation vectors shrink in every epoch: denormal numbers would be ten times as slow.
         X[r, t] = y[t] if abs(y[t]) > TINY else np.float32(0)
     bias[r] = y[d]
 
@@ -72,23 +72,14 @@ def half_step(
     for r in range(start, stop):
         A[:] = 0
         y[:] = 0
-        p = indptr[r]
         last = indptr[r + 1]
-        while p < last:
-            for q in range(ROWS):
-                if p + q < last:
-                    j = index[p + q]
-                    for t in range(d):
-                        rows[q, t] = V[j, t]
-                    rows[q, d] = 1
-                    target[q] = value[p + q] - mean - c[j]
-                else:
-                    for t in range(size):
-                        rows[q, t] = 0
-                    target[q] = 0
+        for p in range(indptr[r], last, ROWS):
+            n = gather(0, index, p, last, V, ONE, ONE, rows)
+            target[n:] = 0
+            for q in range(n):
+                target[q] = value[p + q] - mean - c[index[p + q]]
             add_outer(rows, rows, size, A)
             add_scaled(rows, target, y)
-            p += ROWS
         if indptr[r] == last:
             X[r] = 0
             bias[r] = 0

@@ -1,14 +1,14 @@
 """Bloom filters of the nodes of a graph, many at once, as rows of packed 64-bit words.
 
-A filter is `slices` runs of `width` bits; an element sets one bit in each slice, at a place that a mixing hash of
-(seed, element, slice) gives. So an element sets exactly `slices` bits, the union of two filters is the OR of their
-words, and what was put in is always found again.
+A filter is `slices` runs of `width` bits; an element sets one bit in each slice, at a position that is a hash of (seed,
+element, slice). So an element sets exactly `slices` bits, the union of two filters is the OR of their words, and an
+element that was added is always found again.
 
-Encoding a graph is d rounds of  new[i] = old[i] OR (old[j] for each neighbour j of i), all rows from the round before.
-Bits do not mix across words, so the words can be done in blocks of columns: a block of eight is one cache line a node,
-and what is held beside the result are two blocks. A round costs edges * words operations. With a limit on the bits of a
-row, the neighbours come in an order drawn for (seed, round, row) and the row stops when it is beyond the limit; that
-looks at whole rows.
+Encoding a graph is d rounds of  new[i] = old[i] OR (old[j] for each neighbour j of i), where `old` is the result of the
+previous round. Bits do not mix across words, so the words can be computed in blocks of columns: a block of eight is one
+cache line per node, and only two blocks are in memory beside the result. A round costs edges * words operations. With a
+limit on the bits of a row, the neighbours come in an order drawn for (seed, round, row), and the row stops once it
+exceeds the limit; this needs whole rows instead of blocks.
 
 Shapes: n nodes, c = slices * width bits, w = ceil(c / 64) words. indptr int64[n + 1]; index int32[edges];
 words, old, new uint64[n, any number of columns]. `first` is the word of the filter that column 0 stands for.
@@ -21,7 +21,7 @@ import numpy as np
 from .random import GOLDEN, S32, mix, seek, uniform
 from .threads import kernel
 
-LINE = 8  # words of a block: one cache line a node
+LINE = 8  # words of a block: one cache line per node
 _NONE, _ONE, _TWO, _FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
 _EVENS, _PAIRS, _NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
 _BYTES, _S56 = np.uint64(0x0101010101010101), np.uint64(56)
@@ -29,7 +29,7 @@ _BYTES, _S56 = np.uint64(0x0101010101010101), np.uint64(56)
 
 @kernel
 def _place(seed: int, element: int, t: int, width: int) -> int:
-    """The bit of slice t that an element sets, counted from the first bit of the filter."""
+    """The bit that an element sets in slice t, counted from the first bit of the filter."""
     z = mix(mix(np.uint64(seed) + GOLDEN) + GOLDEN * np.uint64(element))
     z = mix(z + GOLDEN * np.uint64(t + 1))
     return t * width + int(((z >> S32) * np.uint64(width)) >> S32)  # a product, not a remainder: no bias
@@ -37,7 +37,7 @@ def _place(seed: int, element: int, t: int, width: int) -> int:
 
 @kernel
 def _ones(word: np.uint64) -> int:
-    """The number of bits that are set (a sum over pairs, nibbles, bytes)."""
+    """The number of set bits (a sum over pairs, nibbles, bytes)."""
     word = word - ((word >> _ONE) & _EVENS)
     word = (word & _PAIRS) + ((word >> _TWO) & _PAIRS)
     word = (word + (word >> _FOUR)) & _NIBBLES
@@ -68,7 +68,7 @@ def own(start: int, stop: int, seed: int, slices: int, width: int, first: int, w
 def spread(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
     """One round of a block of LINE words, uint64[n, LINE]: new[i] = old[i] OR the old rows of the neighbours of i."""
     for i in range(start, stop):
-        # Written out, the row stays in registers: twice the speed of a loop that stores after each neighbour.
+        # Unrolled, the row stays in registers: twice as fast as a loop that stores after each neighbour.
         a, b, c, d = old[i, 0], old[i, 1], old[i, 2], old[i, 3]
         e, f, g, h = old[i, 4], old[i, 5], old[i, 6], old[i, 7]
         for at in range(indptr[i], indptr[i + 1]):
@@ -95,9 +95,9 @@ def spread_within(
     new: np.ndarray,
     limit: int,
     seed: int,
-    turn: int,
+    hop: int,
 ) -> None:
-    """One round in which a row takes no further neighbour once it has more than `limit` bits."""
+    """Round `hop`, in which a row merges no further neighbour once it has more than `limit` bits."""
     columns = old.shape[1]
     state = np.empty(1, np.uint64)
     for i in range(start, stop):
@@ -106,13 +106,13 @@ def spread_within(
             new[i, w] = old[i, w]
             bits += _ones(old[i, w])
         order = index[indptr[i] : indptr[i + 1]].copy()
-        seek(state, seed, turn * old.shape[0] + i)
-        for left in range(order.size, 0, -1):
+        seek(state, seed, hop * old.shape[0] + i)
+        for remaining in range(order.size, 0, -1):
             if bits > limit:
                 break
-            pick = np.int64(uniform(state) * left)
+            pick = np.int64(uniform(state) * remaining)
             j = order[pick]
-            order[pick] = order[left - 1]
+            order[pick] = order[remaining - 1]
             bits = 0
             for w in range(columns):
                 new[i, w] |= old[j, w]
@@ -130,7 +130,7 @@ def put(start: int, stop: int, block: np.ndarray, first: int, words: np.ndarray)
 
 @kernel
 def count_bits(start: int, stop: int, words: np.ndarray, out: np.ndarray) -> None:
-    """out int64[n]: the number of bits that are set in each row."""
+    """out int64[n]: the number of set bits per row."""
     for i in range(start, stop):
         total = 0
         for w in range(words.shape[1]):
@@ -140,7 +140,7 @@ def count_bits(start: int, stop: int, words: np.ndarray, out: np.ndarray) -> Non
 
 @kernel
 def _list(word: np.uint64, base: int, index: np.ndarray, at: int) -> int:
-    """Write base + the places of the set bits of a word to index[at], ...; the place after the last."""
+    """Write base + the positions of the set bits of a word to index[at], ...; returns the position after the last."""
     while word != _NONE:
         lowest = word & (~word + _ONE)
         index[at] = base + _ones(lowest - _ONE)
@@ -153,9 +153,9 @@ def _list(word: np.uint64, base: int, index: np.ndarray, at: int) -> int:
 def list_bits(
     start: int, stop: int, words: np.ndarray, base: int, indptr: np.ndarray, skip: np.ndarray, index: np.ndarray
 ) -> None:
-    """index int32[indptr[-1]]: base + the places of the set bits of each row, rising.
+    """index int32[indptr[-1]]: base + the positions of the set bits of each row, ascending.
 
-    Row i is written from indptr[i] + skip[i + 1] - skip[i] on: what `skip`, an indptr too, counts comes first.
+    Row i is written from indptr[i] + skip[i + 1] - skip[i] on: `skip`, also an indptr, counts the entries before.
     """
     for i in range(start, stop):
         at = indptr[i] + skip[i + 1] - skip[i]
@@ -165,7 +165,7 @@ def list_bits(
 
 @kernel
 def count_columns(start: int, stop: int, words: np.ndarray, out: np.ndarray) -> None:
-    """out int64[64 * words]: how many rows have each bit; the range is one of words, so that threads share nothing."""
+    """out int64[64 * words]: how many rows have each bit. start..stop are words, so that threads share no output."""
     for i in range(words.shape[0]):
         for w in range(start, stop):
             word = words[i, w]
@@ -177,7 +177,7 @@ def count_columns(start: int, stop: int, words: np.ndarray, out: np.ndarray) -> 
 
 @kernel
 def list_columns(start: int, stop: int, words: np.ndarray, free: np.ndarray, index: np.ndarray) -> None:
-    """The rows that have each bit, rising: bit b from index[free[b]] on; `free` int64[64 * words] is moved on."""
+    """The rows that have each bit, ascending: bit b from index[free[b]] on; `free` int64[64 * words] is advanced."""
     for i in range(words.shape[0]):
         for w in range(start, stop):
             word = words[i, w]

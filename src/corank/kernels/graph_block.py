@@ -1,12 +1,12 @@
-"""One least-squares problem over all rows, each with its own normal equations, that a graph ties together.
+"""One least-squares problem over all rows, each with its own normal equations, coupled by a graph.
 
-The system is (N + mu Lap) X = Y: N has one small positive matrix a row (see `grmf`, `grwmf`), and Lap is the Laplacian
-D - W of a weighted graph over the rows, acting on the first `width` coordinates. It is solved by conjugate gradient
-with the exact inverse of the diagonal blocks M_r = N_r + mu D_r I as preconditioner: rows are independent in every
-kernel here, so results do not depend on the number of threads, and a step never raises the objective.
+The system is (N + mu Lap) X = Y: N has one small positive definite matrix per row (see `grmf`, `grwmf`), and Lap is the
+Laplacian D - W of a weighted graph over the rows, acting on the first `width` coordinates. It is solved by conjugate
+gradient with the exact inverse of the diagonal blocks M_r = N_r + mu D_r I as preconditioner. Rows are independent in
+every kernel here, so results do not depend on the number of threads, and a step never raises the objective.
 
-Nodes beyond the rows ("bits": nodes without ratings, tied to rows only) are eliminated: their best vector is the
-weighted mean of their neighbours.
+Nodes beyond the rows ("bits": nodes without ratings, with edges to rows only) are eliminated: the minimum of their
+vector is the weighted mean of their neighbours.
 
 Arrays: indptr int64[rows + 1], index int32[n], value float32[n], the weights of the edges of each row; X, Y, out
 float32[., >= width]; L float32[rows, s (s + 1) / 2], the factor of each M_r, packed row by row; R, Z float32[rows, s];
@@ -51,7 +51,7 @@ def add_differences(
     Y: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[r] += scale * sum of value_p (X[r] - Y[p's node]): differences, as sums of large equal vectors cancel."""
+    """out[r] += scale * sum of value_p (X[r] - Y[p's node]): differences, since sums of large equal vectors cancel."""
     total = np.empty(width, np.float32)
     for r in range(start, stop):
         total[:] = 0
@@ -79,7 +79,7 @@ def next_power(
 ) -> None:
     """new[r] = sum of value_p (count_p (X[r] - X[p's node]) + old[p's node]): Laplacian of a power from the one below.
 
-    count float32[rows], sums of the rows of the power below.
+    count float32[rows]: the row sums of the power below.
     """
     width = new.shape[1]
     total = np.empty(width, np.float32)

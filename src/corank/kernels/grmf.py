@@ -1,11 +1,11 @@
-"""Ratings with a graph over the rows: the rows' own part of the half-step that `graph_block` ties together.
+"""Ratings with a graph over the rows: the part of the half-step that is separate for each row.
 
-Objective of all rows, with x_r, b_r the vector and bias of row r, and for each of its entries p the value y_p and, of
-the other side, the vector v_p and bias c_p:
+`graph_block` has the part that couples the rows. Objective of all rows, with x_r, b_r the vector and bias of row r, and
+for each of its entries p the value y_p and, of the other side, the vector v_p and bias c_p:
 
     sum_r [ sum_p (y_p - mean - c_p - b_r - x_r.v_p)^2 + reg_r |x_r|^2 + reg_bias b_r^2 ] + mu tr(X' Lap X)
 
-Cost of a row with n entries: n d^2 / 2 + d^3 / 6 multiply-adds, as in `als`, and 2 d^2 a step of conjugate gradient.
+Cost per row with n entries: n d^2 / 2 + d^3 / 6 multiply-adds, as in `als`, and 2 d^2 per conjugate-gradient step.
 
 Arrays: indptr int64[rows + 1], index int32[n], value float32[n]; reg, pull float32[rows], pull being mu times the
 degree of the row in the graph; V float32[m, d] and c float32[m] of the other side; X float32[rows, d] and bias
@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from .graph_block import pack
-from .normal import ROWS, add_outer, add_scaled, rounded, solve
+from .normal import ONE, ROWS, add_outer, add_scaled, gather, rounded, solve
 from .threads import kernel
+from .vectors import dot
 
 
 @kernel
@@ -39,7 +40,7 @@ def prepare(
     L: np.ndarray,
     R: np.ndarray,
 ) -> None:
-    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, the graph's part left out."""
+    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, without the graph."""
     d = V.shape[1]
     size = d + 1
     width = rounded(size)
@@ -52,25 +53,14 @@ def prepare(
         A[:] = 0
         y[:] = 0
         x = X[r]
-        p = indptr[r]
         last = indptr[r + 1]
-        while p < last:
-            for q in range(ROWS):
-                if p + q < last:
-                    j = index[p + q]
-                    inner = np.float32(0)
-                    for t in range(d):
-                        rows[q, t] = V[j, t]
-                        inner += V[j, t] * x[t]
-                    rows[q, d] = 1
-                    error[q] = value[p + q] - mean - c[j] - bias[r] - inner
-                else:
-                    for t in range(size):
-                        rows[q, t] = 0
-                    error[q] = 0
+        for p in range(indptr[r], last, ROWS):
+            n = gather(0, index, p, last, V, ONE, ONE, rows)
+            error[n:] = 0
+            for q in range(n):
+                error[q] = value[p + q] - mean - c[index[p + q]] - bias[r] - dot(V[index[p + q]], x)
             add_outer(rows, rows, size, A)
             add_scaled(rows, error, y)
-            p += ROWS
         for t in range(d):
             A[t, t] += reg[r] + pull[r]
             R[r, t] = y[t] - reg[r] * x[t]

@@ -1,11 +1,11 @@
-"""Implicit feedback with a graph over the rows: the rows' own part of the half-step that `graph_block` ties together.
+"""Implicit feedback with a graph over the rows: the part of the half-step that is separate for each row.
 
-Objective of all rows, in the words of `wmf`:
+`graph_block` has the part that couples the rows. Objective of all rows, with the symbols of `wmf`:
 
     sum_r [ sum_p w_p (1 - x_r.v_p)^2 + rho sum_{j not stored} (x_r.v_j)^2 + reg_r |x_r|^2 ] + mu tr(X' Lap X)
 
-The zeros of all rows are in gram = rho V'V, made once a half-step. A row without entries is all zeros, and moves where
-its neighbours pull it. Cost of a row with n entries: n d^2 / 2 + d^3 / 6, and 2 d^2 a step of conjugate gradient.
+The zeros of all rows are in gram = rho V'V, computed once per half-step. A row without entries is all zeros, and moves
+towards its neighbours. Cost per row with n entries: n d^2 / 2 + d^3 / 6, and 2 d^2 per conjugate-gradient step.
 
 Arrays: indptr int64[rows + 1], index int32[n], weight float32[n]; reg, pull float32[rows], pull being mu times the
 degree of the row in the graph; gram float32[d, d]; V float32[m, d]; X float32[rows, d], read only; L and R as in
@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .graph_block import pack
-from .normal import ROWS, add_outer, rounded, solve
+from .normal import ROWS, add_outer, put_weighted, rounded, solve
 from .threads import kernel
 from .vectors import dot
 from .wmf import apply
@@ -39,7 +39,7 @@ def prepare(
     L: np.ndarray,
     R: np.ndarray,
 ) -> None:
-    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, the graph's part left out."""
+    """L[r] = factor of the normal equations of row r; R[r] = minus half the gradient, without the graph."""
     d = V.shape[1]
     width = rounded(d)
     A = np.zeros((width, width), np.float32)
@@ -56,22 +56,16 @@ def prepare(
             for t in range(i + 1):
                 A[i, t] = gram[i, t]
             A[i, i] += reg[r] + pull[r]
-        p = indptr[r]
         last = indptr[r + 1]
-        while p < last:
+        for p in range(indptr[r], last, ROWS):
             for q in range(ROWS):
                 inside = p + q < last
-                at = p + q if inside else p  # a row of the list that is not there counts 0 times another one
+                at = p + q if inside else p  # beyond the last entry, another one with weight 0
                 v = V[index[at]]
-                inner = dot(v, x)
-                share = weight[at] - np.float32(rho) if inside else np.float32(0)
-                push = weight[at] - share * inner if inside else np.float32(0)
-                for t in range(d):
-                    rows[q, t] = v[t]
-                    scaled[q, t] = share * v[t]
-                    y[t] += push * v[t]
+                extra = weight[at] - np.float32(rho) if inside else np.float32(0)
+                error = weight[at] - extra * dot(v, x) if inside else np.float32(0)
+                put_weighted(q, v, extra, error, rows, scaled, y)
             add_outer(scaled, rows, d, A)
-            p += ROWS
         for t in range(d):
             R[r, t] = y[t]
         solve(A, d, floor, y)
@@ -92,7 +86,7 @@ def losses(
     X: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """loss[r] = the objective of row r, its regularisation included, the graph's part left out."""
+    """loss[r] = the objective of row r, its regularisation included, without the graph."""
     d = V.shape[1]
     image = np.empty(d, np.float32)
     for r in range(start, stop):

@@ -1,7 +1,8 @@
 """Sums of powers of a sparse matrix, row by row.
 
-Row i of G + a2 G^2 + ... is found by walking: x starts as 1 at i, and each step sends x along the edges. A row costs
-what its steps touch, and a few dense vectors a thread hold it, so that only the entries that are kept need memory.
+Row i of G + a2 G^2 + ... is computed by propagation: x starts as 1 at i, and each step multiplies x by G. The cost of a
+row is the number of edges that its steps touch. Each thread needs a few dense vectors, so that only the entries that
+are kept need memory.
 
 Shapes: indptr int64[n + 1]; index int32[edges]; value float32[edges], positive; scale float64[depth], scale[0] for G
 itself; counts int64[rows]; out_index int32[>= rows * n]; out_value float32[>= rows * n].
@@ -27,13 +28,17 @@ def sum_of_powers(
     out_index: np.ndarray,
     out_value: np.ndarray,
 ) -> int:
-    """The rows first..last one after the other, columns rising, without the diagonal and without entries that are zero
-    or below `threshold`; counts[r] is how many row first + r has. Returns how many there are in all.
+    """Rows first..last, columns ascending, without the diagonal and without entries that are zero or below `threshold`.
+
+    counts[r] is the number of entries of row first + r. Returns the total number of entries.
     """
     n = indptr.size - 1
     x, y, total = np.zeros(n), np.zeros(n), np.zeros(n)
     near, far, met = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    reached, counted = np.full(n, -1, np.int64), np.full(n, -1, np.int64)  # the last step, and row, that came by
+    reached, counted = (
+        np.full(n, -1, np.int64),
+        np.full(n, -1, np.int64),
+    )  # the last step, and the last row, that reached a node
     end, step = 0, 0
     for i in range(first, last):
         near[0], x[i] = i, 1.0
@@ -63,7 +68,7 @@ def sum_of_powers(
         start = end
         if 16 * columns < n:
             met[:columns].sort()
-        else:  # a look at every column is quicker than a sort
+        else:  # scanning all columns is faster than sorting
             columns = 0
             for k in range(n):
                 if counted[k] == i:

@@ -1,4 +1,4 @@
-"""Random walks on a weighted graph, with node2vec's two knobs (Grover and Leskovec 2016).
+"""Random walks on a weighted graph, with the two parameters of node2vec (Grover and Leskovec 2016).
 
 From j, having come from i, the next node k of row j is drawn with probability proportional to weight(j, k) times
 
@@ -6,11 +6,12 @@ From j, having come from i, the next node k of row j is drawn with probability p
     1       if k is a column of row i (staying near)
     1 / q   otherwise (going on)
 
-by rejection: k is drawn by weight alone and accepted with its factor over the largest one, so nothing is stored for
-pairs of edges. A step costs O(log degree) a try. Each walk has its own random stream, so threads change nothing.
+by rejection sampling: k is drawn by weight alone and accepted with its factor divided by the largest one, so nothing is
+stored per pair of edges. A trial costs O(log degree). Each walk has its own random stream, so that the result does not
+depend on the number of threads.
 
-Shapes: indptr int64[n + 1]; index int32[edges], rising in each row; ladder float64[edges], the running total of the
-weights within each row; out int32[walks, length]. Walk r starts at node r % n; a walk that cannot go on is filled up
+Shapes: indptr int64[n + 1]; index int32[edges], ascending in each row; ladder float64[edges], the running total of the
+weights within each row; out int32[walks, length]. Walk r starts at node r % n; a walk that cannot continue is padded
 with -1.
 """
 
@@ -47,7 +48,7 @@ def walk(
     ladder: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """The walks start..stop."""
+    """Walks start..stop."""
     n = indptr.size - 1
     back, on = 1.0 / p, 1.0 / q
     largest = max(1.0, back, on)

@@ -1,4 +1,4 @@
-"""Weighted least squares of one row at a time, with a weight on every zero, in time linear in the non-zeros.
+"""Weighted least squares, one row at a time, with a weight on every zero, in time linear in the non-zeros.
 
 Objective of row r, with x its vector, v_j the fixed vectors of the other side, w_p the weight of stored entry p and rho
 the weight of everything that is not stored (Hu, Koren and Volinsky 2008; the dissertation's Weighted-MF):
@@ -6,27 +6,27 @@ the weight of everything that is not stored (Hu, Koren and Volinsky 2008; the di
     sum_p w_p (1 - x.v_p)^2 + rho sum_{j not stored} (x.v_j)^2 + reg_r |x|^2
   = sum_p [w_p (1 - s_p)^2 - rho s_p^2] + x'(rho V'V) x + reg_r |x|^2,        s_p = x.v_p
 
-so the normal equations are A = rho V'V + reg_r I + sum_p (w_p - rho) v_p v_p', b = sum_p w_p v_p, and V'V is made once
-a half-step.
+so the normal equations are A = rho V'V + reg_r I + sum_p (w_p - rho) v_p v_p', b = sum_p w_p v_p, and V'V is computed
+once per half-step.
 
 Arrays: indptr int64[rows + 1], index int32[n], weight float32[n]; reg float32[rows]; gram float32[d, d] = rho V'V;
 V float32[m, d]; X float32[rows, d], read as the start and overwritten; loss float64[rows], the row's objective at its
 new vector.
-Cost of a row with n entries: conjugate gradient 2 (steps + 1) n d, blocks n d (block + 2) + d block^2 / 3.
+Cost per row with n entries: conjugate gradient 2 (steps + 1) n d, blocks n d (block + 2) + d block^2 / 3.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, rounded, solve
+from .normal import ROWS, add_outer, put_weighted, rounded, solve
 from .threads import kernel
 from .vectors import dot
 
 
 @kernel
 def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray) -> None:
-    """The vectors of one row side by side: they are read several times, and then from the nearest cache."""
+    """Copy the vectors of the entries of one row side by side: they are read several times, now from the L1 cache."""
     d = V.shape[1]
     for p in range(lo, hi):
         j = index[p]
@@ -36,7 +36,7 @@ def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray
 
 @kernel
 def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    """out += sum_p scale_p (rows_p . x) rows_p, four rows a step so that each load of x and out serves four."""
+    """out += sum_p scale_p (rows_p . x) rows_p, four rows at a time so that each load of x and out serves four."""
     d = x.size
     p = 0
     while p + 4 <= n:
@@ -123,7 +123,7 @@ def cg(
     X: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """`steps` conjugate-gradient steps a row from the vector it has (Takács, Pilászy and Tikk 2011)."""
+    """`steps` conjugate-gradient steps per row, from its present vector (Takács, Pilászy and Tikk 2011)."""
     d = V.shape[1]
     longest = 0
     for r in range(start, stop):
@@ -131,8 +131,8 @@ def cg(
     rows = np.empty((longest, d), np.float32)
     scale = np.empty(longest, np.float32)
     rhs = np.empty(d, np.float32)
-    left = np.empty(d, np.float32)
-    way = np.empty(d, np.float32)
+    residual = np.empty(d, np.float32)
+    direction = np.empty(d, np.float32)
     image = np.empty(d, np.float32)
     for r in range(start, stop):
         lo = indptr[r]
@@ -154,25 +154,25 @@ def cg(
         apply(gram, reg[r], x, image)
         _times_rows(n, rows, scale, x, image)
         for f in range(d):
-            left[f] = rhs[f] - image[f]
-            way[f] = left[f]
-        size = dot(left, left)
+            residual[f] = rhs[f] - image[f]
+            direction[f] = residual[f]
+        norm = dot(residual, residual)
         for _ in range(steps):
-            if size < 1e-20:
+            if norm < 1e-20:
                 break
-            apply(gram, reg[r], way, image)
-            _times_rows(n, rows, scale, way, image)
-            step = size / dot(way, image)
+            apply(gram, reg[r], direction, image)
+            _times_rows(n, rows, scale, direction, image)
+            step = norm / dot(direction, image)
             for f in range(d):
-                x[f] += step * way[f]
-                left[f] -= step * image[f]
-            fresh = dot(left, left)
-            turn = fresh / size
+                x[f] += step * direction[f]
+                residual[f] -= step * image[f]
+            new_norm = dot(residual, residual)
+            beta = new_norm / norm
             for f in range(d):
-                way[f] = left[f] + turn * way[f]
-            size = fresh
-        # x'Ax = x'(b - left), so the objective costs two inner products: sum w - 2 x'b + x'Ax.
-        loss[r] = total - dot(x, rhs) - dot(x, left)
+                direction[f] = residual[f] + beta * direction[f]
+            norm = new_norm
+        # x'Ax = x'(b - residual), so the objective costs two inner products: sum w - 2 x'b + x'Ax.
+        loss[r] = total - dot(x, rhs) - dot(x, residual)
 
 
 @kernel
@@ -190,7 +190,7 @@ def blocks(
     X: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """Newton's step on `block` coordinates at a time, exact within each (iALS++, Rendle et al. 2021).
+    """A Newton step on `block` coordinates at a time, exact within each block (iALS++, Rendle et al. 2021).
 
     With block = d it solves the row exactly.
     """
@@ -238,13 +238,10 @@ def blocks(
             for p in range(0, n, ROWS):
                 for q in range(ROWS):
                     inside = p + q < n
-                    share = scale[p + q] if inside else np.float32(0)
-                    pull = weight[first + p + q] - share * score[p + q] if inside else np.float32(0)
-                    at = p + q if inside else 0  # a row of the list that is not there counts 0 times another one
-                    for f in range(width):
-                        some[q, f] = rows[at, lo + f]
-                        scaled[q, f] = share * rows[at, lo + f]
-                        step[f] += pull * rows[at, lo + f]
+                    at = p + q if inside else 0  # beyond the last entry, the first one with weight 0
+                    extra = scale[at] if inside else np.float32(0)
+                    error = weight[first + at] - extra * score[at] if inside else np.float32(0)
+                    put_weighted(q, rows[at, lo:hi], extra, error, some, scaled, step)
                 add_outer(scaled, some, width, A)
             solve(A, width, floor, step)
             for f in range(width):

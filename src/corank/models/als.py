@@ -1,15 +1,9 @@
-"""ALS: explicit ratings as a mean, two biases and an inner product.
-
-r = mean + b_u + b_i + u.v, fitted by alternating exact least squares: with one side fixed, each row of the other, its
-bias included, is a small ridge regression (Zhou et al. 2008, "ALS-WR", for the regularisation that grows with the
-number of ratings). Use it where ratings say more than presence does, and RMSE counts. One epoch costs about ratings *
-dim^2 multiply-adds. Predictions are not clipped to the range of the ratings.
-"""
+"""ALS: explicit ratings as a mean, two biases and an inner product, by alternating least squares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +16,42 @@ if TYPE_CHECKING:
     from ..training import Training
 
 
+class RatedSide(NamedTuple):
+    """The users or the items during training: their ratings and what is learned of them."""
+
+    rows: CSR  # one row per user (or item)
+    vectors: NDArray[np.float32]  # (rows, dim)
+    bias: NDArray[np.float32]  # (rows,)
+
+
 @dataclass(kw_only=True, eq=False)
 class ALS(Model):
-    """Biased matrix factorisation of ratings."""
+    """Biased matrix factorisation of ratings by alternating least squares.
+
+    A rating is predicted as r_ui = mean + b_u + b_i + u.v, not clipped to the range of the ratings. The objective is
+
+        sum over ratings of (r - r_ui)^2 + sum over rows of reg * n^reg_power |x|^2 + reg_bias b^2
+
+    with n the number of ratings of a user or item, x its vector and b its bias. With one side fixed, each row of the
+    other, its bias included, is a small ridge regression that is solved exactly.
+
+    Reference: Zhou et al. 2008, "Large-scale parallel collaborative filtering for the Netflix Prize" (ALS-WR), for the
+    regularisation that grows with the number of ratings.
+
+    Use it where the values of ratings matter and RMSE is the metric. Cost per epoch: about ratings * dim^2
+    multiply-adds.
+    """
 
     dim: int = param(32, "size of the embeddings", low=1, high=4096, search=(4, 128), log=True)
     reg: float = param(0.12, "regularisation of the embeddings", low=1e-6, search=(0.01, 1.0), log=True)
     reg_power: float = param(
-        1.0, "reg is multiplied by (ratings of the row)^reg_power; 0 = plain", low=0.0, high=2.0, search=(0.0, 1.0)
+        1.0,
+        "reg is multiplied by (number of ratings of the row)^reg_power; 0 = plain",
+        low=0.0,
+        high=2.0,
+        search=(0.0, 1.0),
     )
-    reg_bias: float = param(
-        2.0, "regularisation of the biases: as many ratings without bias", low=1e-6, search=(0.5, 20.0), log=True
-    )
+    reg_bias: float = param(2.0, "regularisation of the biases", low=1e-6, search=(0.5, 20.0), log=True)
     epochs: int = param(15, "passes over both sides", low=1, search=(5, 30))
     biases: bool = param(True, "learn the mean and the biases; without them a rating is the inner product alone")
 
@@ -41,10 +59,17 @@ class ALS(Model):
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        rng = training.rng
+        users, items = self._start(data, training.rng)
+        for _ in training.epochs():
+            self._half_step(items, users.vectors, users.bias)
+            self._half_step(users, items.vectors, items.bias)
+            training.report(objective=self._objective(users.rows, items.rows))
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> tuple[RatedSide, RatedSide]:
+        """Users with random vectors and items at 0, which are solved for first."""
         from ..kernels import csr
 
-        # Not `rows`: there, ratings of a repeated pair are added up, here each of them is a rating.
+        # Not `data.csr()`, which adds up the ratings of a repeated pair: here each of them is a rating.
         users = data.sequences()
         by_item = csr.count(data.item, len(data.items))
         index, value = csr.place(data.item, data.user, data.value, np.arange(len(data)), by_item)
@@ -55,34 +80,33 @@ class ALS(Model):
         self.user_bias_ = np.zeros(users.rows, np.float32)
         self.item_factors_ = np.zeros((items.rows, self.dim), np.float32)
         self.item_bias_ = np.zeros(items.rows, np.float32)
-        user_side = (self.user_factors_, self.user_bias_)
-        item_side = (self.item_factors_, self.item_bias_)
-        for _ in training.epochs(**self._state()):
-            self._half_step(items, user_side, item_side)
-            self._half_step(users, item_side, user_side)
-            training.report(objective=self._objective(users, items))
-
-    def _state(self) -> dict[str, Array]:
-        """Arrays beside the learned ones that training changes (see `Training.epochs`)."""
-        return {}
+        return (
+            RatedSide(users, self.user_factors_, self.user_bias_),
+            RatedSide(items, self.item_factors_, self.item_bias_),
+        )
 
     def _centre(self, data: Dataset) -> None:
         self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0
-        # What "I took this", without a rating, is worth in a history: the rating that the happiest tenth gave.
+        # The rating assumed for an item of a history without one: the 90 % quantile, as users take what they like.
         self.liked_ = float(np.quantile(data.value, 0.9))
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row; a row without ratings stays at 0 and needs none."""
         return np.asarray(self.reg * np.diff(rows.indptr).astype(np.float64) ** self.reg_power, np.float32)
 
-    def _half_step(self, rows: CSR, fixed: tuple[Array, Array], out: tuple[Array, Array]) -> None:
-        """Every row of `out` (vectors, biases) at its minimum, the `fixed` side staying as it is."""
+    @property
+    def _bias_penalty(self) -> float:
+        """reg_bias, or an infinite penalty that keeps the biases at 0."""
+        return self.reg_bias if self.biases else np.inf
+
+    def _half_step(self, side: RatedSide, V: Array, c: Array) -> None:
+        """Set every row of `side` to its minimum, given the vectors V and biases c of the other side."""
         from ..kernels.als import half_step
         from ..kernels.threads import run
 
-        # An infinite penalty leaves the biases at 0.
-        settings = (self.mean_, self._reg(rows), float(self.reg_bias) if self.biases else np.inf)
-        run(half_step, rows.rows, *rows[:3], *settings, *fixed, *out, cost=rows.indptr)
+        rows, X, bias = side
+        settings = (self.mean_, self._reg(rows), self._bias_penalty)
+        run(half_step, rows.rows, *rows[:3], *settings, V, c, X, bias, cost=rows.indptr)
 
     def _objective(self, users: CSR, items: CSR) -> float:
         from ..kernels.als import losses
@@ -101,13 +125,14 @@ class ALS(Model):
         return self._ratings(self.user_factors_[users], self.user_bias_[users])
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        """Fold-in: the vector and bias that fit's last half-step would give a user with these ratings."""
-        vectors = np.zeros((histories.rows, self.dim), np.float32)
-        bias = np.zeros(histories.rows, np.float32)
-        self._half_step(histories, (self.item_factors_, self.item_bias_), (vectors, bias))
-        return self._ratings(vectors, bias)
+        """Fold-in: the vector and bias that the last half-step of fit would give a user with these ratings."""
+        n = histories.rows
+        unseen = RatedSide(histories, np.zeros((n, self.dim), np.float32), np.zeros(n, np.float32))
+        self._half_step(unseen, self.item_factors_, self.item_bias_)
+        return self._ratings(unseen.vectors, unseen.bias)
 
     def _ratings(self, vectors: Array, bias: Array) -> NDArray[np.float32]:
+        """Predicted ratings (batch, items) of users with these vectors (batch, dim) and biases (batch,)."""
         scores = vectors @ self.item_factors_.T
         scores += (self.mean_ + bias)[:, None]
         scores += self.item_bias_

@@ -1,11 +1,4 @@
-"""Co-Factor: ratings and a graph explained by the same vectors.
-
-The objective of `als` and, for each side with a graph, reg_graph * sum over the ties (g_ij - u_i.w_j)^2: the vectors
-U that explain the ratings, with a second set of factors W, also say who is tied to whom, or which bits of its Graph DNA
-a node has (Wu 2020, chapter 2). Ties that are there are all 1, and one constant explains them: `zeros` pairs without a
-tie for each one with are drawn and explained too, else the graph says next to nothing. Use it to compare with `grmf`.
-One epoch costs about (ratings + ties) * dim^2 multiply-adds. Without a graph it is `als`.
-"""
+"""Co-Factor: ratings and a graph factorised with shared vectors."""
 
 from __future__ import annotations
 
@@ -17,105 +10,114 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, from_scipy, row_ends
 from ..params import param
-from ._graph import GraphOptions, Side
-from ._sparse import transposed
-from .als import ALS
+from ._graph_options import GraphOptions, Side
+from .als import ALS, RatedSide
 
 if TYPE_CHECKING:
     from ..training import Training
 
 
-class Ties(NamedTuple):
-    """What the vectors of a side must explain beside the ratings."""
+class EdgeFactors(NamedTuple):
+    """The factorisation of the graph of one side: g_ij = x_i.w_j over its edges and some pairs without an edge."""
 
-    rows: CSR  # a row of the side and what it is tied to: 1, or another weight, and 0 where a zero was drawn
-    back: CSR  # the same by what they are tied to
-    W: NDArray[np.float32]  # vectors of what rows are tied to
+    rows: CSR  # one row per user (or item), one column per node or bit: the weight of an edge, 0 at a negative
+    back: CSR  # the transpose
+    W: NDArray[np.float32]  # (columns, dim)
 
 
 @dataclass(kw_only=True, eq=False)
 class CoFactor(GraphOptions, ALS):
-    """Ratings and a graph with shared factors."""
+    """Joint factorisation of ratings and a graph.
 
-    zeros: float = param(1.0, "pairs without a tie for each one with, drawn at random", low=0.0, high=100.0)
+    The objective is that of `ALS` plus, for each side with a graph,
+
+        reg_graph * sum over pairs (i, j) of (g_ij - u_i.w_j)^2 + regularisation of W
+
+    so that the vectors U that explain the ratings also explain, with a second set of factors W, the edges of the graph
+    or the bits of the Graph DNA of each node. All edges without weights have the target 1, which one constant explains:
+    `zeros` pairs without an edge are sampled per edge as negatives, without which the graph has next to no effect.
+
+    Reference: Wu 2020, chapter 2.
+
+    Use it as a baseline for `GRMF`. Cost per epoch: about (ratings + edges) * dim^2 multiply-adds. It reduces to `ALS`
+    without a graph.
+    """
+
+    zeros: float = param(1.0, "number of sampled pairs without an edge per edge", low=0.0, high=100.0)
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        self._ties: dict[Side, Ties] = {
-            side: self._tied(self._side_graph(data, side, kind), len(getattr(data, f"{side}s")))
-            for side, kind in self._kinds(data).items()
-        }
-        try:
-            super()._fit(data, rows, training)
-        finally:
-            del self._ties
+        graphs = self._edge_factors(data)
+        users, items = self._start(data, training.rng)
+        # W is not part of the model, but training continues from it.
+        for _ in training.epochs(**{f"{side}_ties": edges.W for side, edges in graphs.items()}):
+            self._joint_step(items, users.vectors, users.bias, graphs.get("item"))
+            self._joint_step(users, items.vectors, items.bias, graphs.get("user"))
+            total = self._objective(users.rows, items.rows)
+            for side, edges in graphs.items():
+                total = self._add_edges(total, users if side == "user" else items, edges)
+            training.report(objective=total)
 
-    def _state(self) -> dict[str, Array]:
-        """W is not part of the model, but training continues from it."""
-        return {f"{side}_ties": ties.W for side, ties in self._ties.items()}
+    def _edge_factors(self, data: Dataset) -> dict[Side, EdgeFactors]:
+        """What is factorised beside the ratings, for the sides that have a graph."""
+        out: dict[Side, EdgeFactors] = {}
+        for side, kind in self._kinds(data).items():
+            size, graph = len(getattr(data, f"{side}s")), self._side_graph(data, side, kind)
+            bits = graph.rows > size  # edges to bits, where the graph has some, instead of edges between nodes
+            rows = self._with_negatives(from_scipy(graph.scipy()[:size, size:] if bits else graph.scipy()))
+            W = np.zeros((rows.columns, self.dim), np.float32)
+            out[side] = EdgeFactors(rows, from_scipy(rows.scipy().T), W)
+        return out
 
-    def _tied(self, graph: CSR, size: int) -> Ties:
-        """The ties of the nodes of a side to each other, or to bits where the graph has some, and drawn zeros."""
-        bits = graph.rows > size
-        ones = from_scipy(graph.scipy()[:size, size:] if bits else graph.scipy())
-        rows = self._with_zeros(ones)
-        return Ties(rows, transposed(rows), np.zeros((rows.columns, self.dim), np.float32))
-
-    def _with_zeros(self, ones: CSR) -> CSR:
+    def _with_negatives(self, edges: CSR) -> CSR:
+        """The edges and, in each row, `zeros` times as many columns without an edge, of value 0."""
         from ..kernels.co_factor import draw_zeros
         from ..kernels.threads import run
 
-        counts = np.diff(ones.indptr)
-        # At most half of what is free: a row that has nearly everything would have no zeros left to draw.
-        wanted = np.minimum(np.rint(self.zeros * counts).astype(np.int64), (ones.columns - counts) // 2)
+        counts = np.diff(edges.indptr)
+        # At most half of the free columns: a row that has nearly all columns would have none left to sample.
+        wanted = np.minimum(np.rint(self.zeros * counts).astype(np.int64), (edges.columns - counts) // 2)
         zeros = row_ends(wanted)
         drawn = np.empty(zeros[-1], np.int32)
-        run(draw_zeros, ones.rows, ones.indptr, ones.index, ones.columns, self.seed, zeros, drawn, cost=ones.indptr)
-        indptr = ones.indptr + zeros
+        run(draw_zeros, edges.rows, *edges[:2], edges.columns, self.seed, zeros, drawn, cost=edges.indptr)
+        indptr = edges.indptr + zeros
         index, value = np.empty(indptr[-1], np.int32), np.zeros(indptr[-1], np.float32)
-        own = np.arange(ones.index.size) + np.repeat(zeros[:-1], counts)
-        index[own], value[own] = ones.index, ones.value
-        index[np.arange(drawn.size) + np.repeat(ones.indptr[1:], wanted)] = drawn
-        return CSR(indptr, index, value, ones.columns)
+        own = np.arange(edges.index.size) + np.repeat(zeros[:-1], counts)
+        index[own], value[own] = edges.index, edges.value
+        index[np.arange(drawn.size) + np.repeat(edges.indptr[1:], wanted)] = drawn
+        return CSR(indptr, index, value, edges.columns)
 
-    def _side_of(self, vectors: Array) -> Side | None:
-        """The side with ties whose vectors these are; strangers have none."""
-        ties = getattr(self, "_ties", {})
-        return next((side for side in ties if vectors is getattr(self, f"{side}_factors_")), None)
-
-    def _tied_reg(self, rows: CSR, ties: Ties) -> NDArray[np.float32]:
-        """A tie counts as reg_graph ratings, so that who has ties alone is held too."""
-        counts = np.diff(rows.indptr) + self.reg_graph * np.diff(ties.rows.indptr)
+    def _joint_reg(self, rows: CSR, edges: EdgeFactors) -> NDArray[np.float32]:
+        """An edge counts as reg_graph ratings, so that rows with edges alone are regularised too."""
+        counts = np.diff(rows.indptr) + self.reg_graph * np.diff(edges.rows.indptr)
         return np.asarray(self.reg * counts**self.reg_power, np.float32)
 
-    def _half_step(self, rows: CSR, fixed: tuple[Array, Array], out: tuple[Array, Array]) -> None:
-        """Exact rows as in `als`; on a side with ties first W, then the rows with both of their jobs."""
-        side = self._side_of(out[0])
-        if side is None:
-            super()._half_step(rows, fixed, out)
+    def _joint_step(self, side: RatedSide, V: Array, c: Array, edges: EdgeFactors | None) -> None:
+        """As in `ALS` on a side without a graph, else first W, then each row from its ratings and edges; both exact."""
+        if edges is None:
+            self._half_step(side, V, c)
             return
         from ..kernels.als import half_step as own
-        from ..kernels.co_factor import half_step as shared
+        from ..kernels.co_factor import half_step as joint
         from ..kernels.threads import run
 
-        ties, back = self._ties[side], self._ties[side].back
-        none = np.zeros(max(rows.rows, back.rows), np.float32)  # ties know no biases
-        settings = (0.0, self._reg(back), np.inf)
-        run(own, back.rows, *back[:3], *settings, out[0], none, ties.W, none.copy(), cost=back.indptr)
-        settings = (self.mean_, self._tied_reg(rows, ties), float(self.reg_bias) if self.biases else np.inf)
-        both = (*rows[:3], *settings, *ties.rows[:3], float(self.reg_graph), ties.W)
-        run(shared, rows.rows, *both, *fixed, *out, cost=rows.indptr + ties.rows.indptr)
+        rows, X, bias = side
+        back, W = edges.back, edges.W
+        zero = np.zeros(max(rows.rows, back.rows), np.float32)  # the graph has no biases
+        run(own, back.rows, *back[:3], 0.0, self._reg(back), np.inf, X, zero, W, zero.copy(), cost=back.indptr)
+        settings = (self.mean_, self._joint_reg(rows, edges), self._bias_penalty)
+        problem = (*rows[:3], *settings, *edges.rows[:3], self.reg_graph, W, V, c)
+        run(joint, rows.rows, *problem, X, bias, cost=rows.indptr + edges.rows.indptr)
 
-    def _objective(self, users: CSR, items: CSR) -> float:
+    def _add_edges(self, total: float, side: RatedSide, edges: EdgeFactors) -> float:
+        """The objective `total` of the ratings and, of one side, that of the edges."""
         from ..kernels.als import losses
         from ..kernels.threads import run
 
-        total = super()._objective(users, items)
-        for side, ties in self._ties.items():
-            rows, X = users if side == "user" else items, getattr(self, f"{side}_factors_")
-            loss, none = np.empty(rows.rows, np.float64), np.zeros(max(ties.rows.columns, rows.rows), np.float32)
-            run(losses, rows.rows, *ties.rows[:3], 0.0, ties.W, none, X, none, loss, cost=ties.rows.indptr)
-            total += self.reg_graph * (float(loss.sum()) + _penalty(self._reg(ties.back), ties.W))
-            total += _penalty(self._tied_reg(rows, ties), X) - _penalty(self._reg(rows), X)
+        rows, X, _ = side
+        loss, zero = np.empty(rows.rows, np.float64), np.zeros(max(edges.rows.columns, rows.rows), np.float32)
+        run(losses, rows.rows, *edges.rows[:3], 0.0, edges.W, zero, X, zero, loss, cost=edges.rows.indptr)
+        total += self.reg_graph * (float(loss.sum()) + _penalty(self._reg(edges.back), edges.W))
+        total += _penalty(self._joint_reg(rows, edges), X) - _penalty(self._reg(rows), X)
         return total
 
 

@@ -1,50 +1,68 @@
-"""GRMF: explicit ratings, with friends (or related items) held together by a graph.
-
-The objective of `als` and reg_graph * tr(U' Lap U), the sum over the edges of weight * |u_i - u_j|^2 (Rao et al. 2015;
-Wu 2020, chapter 2, for the deep graphs): users who are tied get vectors that are alike, and one without ratings gets
-those of the friends. Use it where ratings are few and a graph says who is like whom. One epoch costs what `als` does
-and, a step of conjugate gradient, 2 * edges * dim + rows * dim^2 multiply-adds on each side that has a graph. Without
-a graph it is `als`.
-"""
+"""GRMF: explicit ratings with a graph over the users or the items."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..data import CSR, Array
+from ..data import CSR, Array, Dataset
 from ..params import param
-from ._graph import Smoothed
-from .als import ALS
+from ._graph_term import GraphRegularised, GraphTerm
+from .als import ALS, RatedSide
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
-class GRMF(Smoothed, ALS):
-    """Graph-regularised matrix factorisation of ratings."""
+class GRMF(GraphRegularised, ALS):
+    """Graph-regularised matrix factorisation of ratings.
 
-    steps: int = param(3, "conjugate-gradient steps on a side that has a graph; more for a higher order", low=1)
+    The objective is that of `ALS` plus, for each side with a graph,
 
-    def _half_step(self, rows: CSR, fixed: tuple[Array, Array], out: tuple[Array, Array]) -> None:
-        """Exact rows as in `als` where nothing ties them, as for strangers; else some steps on all rows together."""
-        tie = self._operator_under(out[0])
-        if tie is None:
-            super()._half_step(rows, fixed, out)
+        reg_graph * tr(U' Lap U) = reg_graph * sum over edges (i, j) of weight * |u_i - u_j|^2
+
+    so that neighbours get similar vectors, and a user without ratings gets the mean of the neighbours. The graph can be
+    the given one, a sum of its powers or Graph DNA (`user_graph`, `item_graph`). With `form="shared"`, a vector is
+    instead the sum of an own part and of vectors that it shares with the nodes around it.
+
+    References: Rao et al. 2015, "Collaborative filtering with graph information"; Wu 2020, chapter 2, for deep graphs.
+
+    Use it where ratings are few and a graph tells which users or items are similar. Cost per epoch: that of `ALS` and,
+    per conjugate-gradient step on a side with a graph, 2 * edges * dim + rows * dim^2 multiply-adds. It reduces to
+    `ALS` without a graph.
+    """
+
+    steps: int = param(
+        3, "conjugate-gradient steps per half-step on a side with a graph; use more for a higher order", low=1
+    )
+
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        graphs = self._graph_terms(data, width=self.dim + 1)
+        users, items = self._start(data, training.rng)
+        state = graphs.start(users.vectors, items.vectors)
+        for epoch in training.epochs(**state):
+            self._smooth_step(items, users.vectors, users.bias, graphs.item)
+            if epoch == 1 and graphs.user is not None:
+                # The random vectors were for the items: users with neither ratings nor neighbours would keep them.
+                users.vectors[:] = 0
+            self._smooth_step(users, items.vectors, items.bias, graphs.user)
+            penalty = graphs.penalty((users.vectors, users.bias), (items.vectors, items.bias))
+            training.report(objective=self._objective(users.rows, items.rows) + penalty)
+
+    def _smooth_step(self, side: RatedSide, V: Array, c: Array, term: GraphTerm | None) -> None:
+        """As in `ALS` on a side without a graph, else conjugate gradient on all rows of the side together."""
+        if term is None:
+            self._half_step(side, V, c)
             return
         from ..kernels.grmf import prepare
         from ..kernels.threads import run
 
-        if not self.history_:  # the random start: who has neither ratings nor friends would keep it
-            out[0][:] = 0
-        reg, reg_bias = self._reg(rows), float(self.reg_bias) if self.biases else np.inf
+        rows, X, bias = side
+        reg = self._reg(rows)
+        settings = (self.mean_, reg, self._bias_penalty)
 
         def fill(pull: Array, L: Array, R: Array) -> None:
-            run(prepare, rows.rows, *rows[:3], self.mean_, reg, reg_bias, pull, *fixed, *out, L, R, cost=rows.indptr)
+            run(prepare, rows.rows, *rows[:3], *settings, pull, V, c, X, bias, L, R, cost=rows.indptr)
 
-        self._descend(tie, fill, reg, reg_bias, *out)
-
-    def _width(self) -> int:
-        return self.dim + 1
-
-    def _objective(self, users: CSR, items: CSR) -> float:
-        return super()._objective(users, items) + self._tension()
+        term.half_step(fill, reg, self._bias_penalty, X, bias, self.steps)

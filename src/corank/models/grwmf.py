@@ -1,60 +1,74 @@
-"""GRWMF: implicit feedback, with friends (or related items) held together by a graph.
-
-The objective of `wmf`, in which every pair that is not there is a 0 of weight rho, and reg_graph * tr(U' Lap U), the
-sum over the edges of weight * |u_i - u_j|^2 (Wu 2020, chapter 2). Use it where people have taken little and a graph
-says who is like whom. On a side that has a graph, an epoch costs what the solver "exact" of `wmf` does and, a step of
-conjugate gradient, 2 * edges * dim + rows * dim^2 multiply-adds. Without a graph it is `wmf`.
-"""
+"""GRWMF: implicit feedback with a graph over the users or the items."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import CSR, Array
+from ..data import CSR, Array, Dataset
 from ..params import param
-from ._graph import Smoothed
-from .wmf import WMF
+from ._graph_term import GraphRegularised, GraphTerm
+from .wmf import WMF, WeightedSide, penalty
+
+if TYPE_CHECKING:
+    from ..training import Training
 
 
 @dataclass(kw_only=True, eq=False)
-class GRWMF(Smoothed, WMF):
-    """Graph-regularised weighted MF for implicit feedback."""
+class GRWMF(GraphRegularised, WMF):
+    """Graph-regularised weighted matrix factorisation for implicit feedback.
 
-    steps: int = param(
-        3, "conjugate-gradient steps: of a row (solver cg), of all rows together where there is a graph", low=1
-    )
+    The objective is that of `WMF`, in which every pair without interaction is a 0 of weight `rho`, plus, for each side
+    with a graph,
 
-    def _solve(self, rows: CSR, reg: NDArray[np.float32], fixed: Array, out: Array) -> float:
-        """As in `wmf` where nothing ties the rows, else some steps on all of them; the objective has the graphs'
-        part.
+        reg_graph * tr(U' Lap U) = reg_graph * sum over edges (i, j) of weight * |u_i - u_j|^2
+
+    The graph can be the given one, a sum of its powers or Graph DNA (`user_graph`, `item_graph`). With `form="shared"`,
+    a vector is instead the sum of an own part and of vectors that it shares with the nodes around it.
+
+    Reference: Wu 2020, chapter 2.
+
+    Use it where users have few interactions and a graph tells which users or items are similar. Cost per epoch on a
+    side with a graph: that of `WMF` with the solver "exact" and, per conjugate-gradient step, 2 * edges * dim + rows *
+    dim^2 multiply-adds. It reduces to `WMF` without a graph.
+    """
+
+    steps: int = param(3, "conjugate-gradient steps: per row (solver cg), per half-step on a side with a graph", low=1)
+
+    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
+        graphs = self._graph_terms(data, width=self.dim)
+        users, items = self._start(data, rows, training.rng)
+        state = graphs.start(users.vectors, items.vectors)
+        if graphs.user is not None:
+            users.vectors[:] = 0  # users with neither interactions nor neighbours would keep some of the random start
+        for epoch in training.epochs(**state):
+            self._smooth_step(users, items.vectors, graphs.user)
+            if epoch == 1 and graphs.item is not None:
+                items.vectors[:] = 0  # likewise; the users needed the random start
+            objective = self._smooth_step(items, users.vectors, graphs.item)
+            objective += graphs.penalty((users.vectors, None), (items.vectors, None))
+            training.report(objective=objective + penalty(users))
+
+    def _smooth_step(self, side: WeightedSide, V: Array, term: GraphTerm | None) -> float:
+        """As in `WMF` on a side without a graph, else conjugate gradient on all rows of the side together.
+
+        Returns the objective without the penalties on V and of the graphs.
         """
-        tie = self._operator_under(out)
-        if tie is None:
-            return super()._solve(rows, reg, fixed, out) + self._tension()
+        if term is None:
+            return self._half_step(side, V, self.solver)
         from ..kernels.grwmf import losses, prepare
         from ..kernels.threads import run
 
-        if not self.history_:  # the random start: who has neither rows nor friends would keep some of it
-            out[:] = 0
+        rows, reg, X = side
         rho = np.float32(self.rho)
-        gram = rho * (fixed.T @ fixed)
+        gram = rho * (V.T @ V)
 
         def fill(pull: Array, L: Array, R: Array) -> None:
-            run(prepare, rows.rows, *rows[:3], rho, reg, pull, gram, fixed, out, L, R, cost=rows.indptr)
+            run(prepare, rows.rows, *rows[:3], rho, reg, pull, gram, V, X, L, R, cost=rows.indptr)
 
-        self._descend(tie, fill, reg, 0.0, out, None)
+        term.half_step(fill, reg, 0.0, X, None, self.steps)
         loss = np.empty(rows.rows, np.float64)
-        run(losses, rows.rows, *rows[:3], rho, reg, gram, fixed, out, loss, cost=rows.indptr)
-        return float(loss.sum()) + self._tension()
-
-    def _width(self) -> int:
-        return self.dim
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        """Fold-in: strangers have no friends, and are those of `wmf`."""
-        plain = WMF(**{f.name: getattr(self, f.name) for f in fields(WMF)})
-        plain.item_factors_ = self.item_factors_
-        return plain._score_histories(histories)
+        run(losses, rows.rows, *rows[:3], rho, reg, gram, V, X, loss, cost=rows.indptr)
+        return float(loss.sum())

@@ -43,21 +43,24 @@ def one_epoch(
     learned = [array.copy() for array in learned]
     users, items = len(learned[0]), len(learned[1])
     rng = np.random.default_rng(deal)
-    laws = sse.law(p_user, np.unique(entries_of(*rows).user)), sse.law(p_item, np.unique(rows[1]))
+    replacements = (
+        sse.replacement(p_user, np.unique(entries_of(*rows).user)),
+        sse.replacement(p_item, np.unique(rows[1])),
+    )
     entries = entries_of(*rows, negatives)
-    parts = sgd.draw(rng, users, items, sgd.sides(rows[1].size, users, items))
-    steps = sse.split(rng, entries, negatives, *laws)
+    partition = sgd.random_partition(rng, users, items, sgd.grid_side(rows[1].size, users, items))
+    steps = sse.split(rng, entries, negatives, *replacements)
     if steps is not entries:
-        draw_negatives(23, parts, rows, steps)
-    blocks = sgd.fill(parts, steps)
+        draw_negatives(23, partition, rows, steps)
+    blocks = sgd.sort_into_blocks(partition, steps)
     rates = [np.float32(x) for x in (lr, bias_lr, reg)]
     sgd.sweep(bpr.step, blocks, seed, *rates, kept(dropout), *learned)
     return blocks, learned
 
 
-def draw_negatives(seed, parts, rows, steps):
+def draw_negatives(seed, partition, rows, steps):
     n = rows[1].size
-    run(bpr.negatives, steps.item.size - n, seed, parts, *rows, steps.item[n:], steps.value[n:])
+    run(bpr.negatives, steps.item.size - n, seed, partition, *rows, steps.item[n:], steps.value[n:])
 
 
 def triples(blocks, rows, turn, group):
@@ -76,7 +79,7 @@ def triples(blocks, rows, turn, group):
             yield u, i, -1 - count
         mine = set(index[indptr[u] : indptr[u + 1]].tolist())
         for _ in range(count):
-            drawn = (members[sgd.below(state, members.size)] for _ in range(bpr.TRIES))
+            drawn = (members[sgd.random_below(state, members.size)] for _ in range(bpr.TRIES))
             j = next((j for j in drawn if j not in mine), None)
             if j is not None:
                 yield u, i, j
@@ -87,7 +90,7 @@ def triples(blocks, rows, turn, group):
 @pytest.mark.parametrize("bias_lr", [0.0, 0.05])
 @pytest.mark.parametrize("p", [0.0, 0.3])
 def test_equals_the_twin(monkeypatch, side, negatives, bias_lr, p):
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: side)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: side)
     rows, learned = random_rows(), vectors()
     blocks, fast = one_epoch(rows, learned, negatives, bias_lr=bias_lr, p_user=p, p_item=p / 2)
     assert (blocks.value < 0).any() == (p > 0)
@@ -120,7 +123,7 @@ def test_a_step_goes_along_the_gradient(seed):
 
 def test_negatives_are_free_and_uniform_over_the_deals(monkeypatch):
     """With vectors at 0 and tiny steps a bias counts how often an item was the winner or the loser of a triple."""
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 4)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 4)
     rows = rows_of([6])  # fewer than a stripe has, so that there is always a negative
     taken = np.zeros(ITEMS, bool)
     taken[rows[1]] = True
@@ -155,17 +158,17 @@ def test_negatives_of_other_rows_are_the_owners_and_uniform():
     """What is drawn depends on the user whom the triple belongs to, not on who stands in, and never is the item."""
     rows = rows_of([6, 90, 40], items=100)  # a row to look through, and one to cut in two first
     entries = entries_of(*rows)
-    everyone, everything = sse.law(1.0, np.arange(3)), sse.law(1.0, np.arange(100))
+    everyone, everything = sse.replacement(1.0, np.arange(3)), sse.replacement(1.0, np.arange(100))
     counts = np.zeros((3, 100))
     for deal in range(700):
         rng = np.random.default_rng(deal)
         steps = sse.split(rng, entries, 1, everyone, everything)
         assert not steps.value[: entries.user.size].any()
         owner, item = -1 - steps.value[entries.user.size :], steps.item[entries.user.size :]
-        parts = sgd.draw(rng, 3, 100, 4)
-        draw_negatives(deal, parts, rows, steps)
+        partition = sgd.random_partition(rng, 3, 100, 4)
+        draw_negatives(deal, partition, rows, steps)
         drawn = -1 - steps.value[entries.user.size :]
-        np.testing.assert_array_equal(parts.stripe[drawn], parts.stripe[item])
+        np.testing.assert_array_equal(partition.stripe[drawn], partition.stripe[item])
         found = drawn != item
         assert found[owner != 1].all()  # of ten free items, a stripe may have none but the item itself
         np.add.at(counts, (owner[found], drawn[found]), 1)
@@ -181,7 +184,7 @@ def test_negatives_of_other_rows_are_the_owners_and_uniform():
 
 def test_replaced_items_win_as_often_as_the_law_says(monkeypatch):
     """As above, by biases: winners are the items of the rows, and with probability p any item that somebody has."""
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 2)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 2)
     rows, p, tiny, epochs = rows_of([4, 4, 5], items=80), 0.4, 2.0**-24, 600
     total = np.zeros(80)
     for deal in range(epochs):
@@ -241,7 +244,7 @@ def test_dropout_moves_its_share_of_coordinates_and_further(dropout):
 
 @pytest.mark.parametrize("options", [{}, {"p_user": 0.2, "p_item": 0.2}, {"p_user": 0.2, "dropout": 0.2}])
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, options):
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 5)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 5)
     outcomes = []
     try:
         for count in (1, 2, 3):
@@ -259,7 +262,7 @@ def test_free_items_are_drawn_uniformly(taken):
     index = np.array([7, *taken, 7], np.int32)  # a row in the middle of others
     state = np.empty(1, np.uint64)
     seek(state, 1, 1)
-    drawn = [sgd.free(state, index, 1, 1 + len(taken), 10) for _ in range(5000)]
+    drawn = [sgd.random_absent(state, index, 1, 1 + len(taken), 10) for _ in range(5000)]
     counts = np.bincount(drawn, minlength=10)
     free = np.setdiff1d(np.arange(10), taken)
     assert counts[taken].sum() == 0
@@ -281,7 +284,7 @@ def test_losses_are_those_of_the_sampled_triples(every, negatives):
         total = 0.0
         for i in sampled:
             for _ in range(negatives):
-                j = sgd.free(state, index, low, high, ITEMS)
+                j = sgd.random_absent(state, index, low, high, ITEMS)
                 u, v, w = (x.astype(np.float64) for x in (U[r], V[i], V[j]))
                 total += bpr_loss(u, v, w, float(bias[i]), float(bias[j]), 0.2)
         assert count[r] == negatives * len(sampled)

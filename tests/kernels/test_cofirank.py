@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from corank.kernels import cofirank
+from corank.kernels import cofirank, ndcg_bound
 from reference import cofirank_loss, cofirank_parts, one_minus_ndcg
 
 
@@ -19,15 +19,15 @@ def lists_of(values, top, items=None):
     some = np.array([np.unique(v).size > 1 for v in values])
     n, flat = int(indptr[-1]), np.concatenate([np.asarray(v, np.float32) for v in values])
     parts = cofirank_parts(max(lengths), top)
-    lists = cofirank.Lists(indptr, np.asarray(index, np.int32), flat, np.zeros(n), np.zeros(n), some, *parts)
-    cofirank.prepare(0, len(values), lists)
+    lists = ndcg_bound.NdcgLists(indptr, np.asarray(index, np.int32), flat, np.zeros(n), np.zeros(n), some, *parts)
+    ndcg_bound.gains(0, len(values), lists)
     return lists
 
 
 def evaluate(lists, score):
-    slope, out = np.zeros(score.size), np.empty(lists.some.size)
-    cofirank.losses(0, out.size, lists, np.asarray(score, np.float32), slope, out)
-    return out, slope
+    gradient, out = np.zeros(score.size), np.empty(lists.some.size)
+    ndcg_bound.losses(0, out.size, lists, np.asarray(score, np.float32), gradient, out)
+    return out, gradient
 
 
 @pytest.fixture(params=range(30))
@@ -55,16 +55,16 @@ def test_loss_is_a_bound_of_the_error(small):
     assert loss >= one_minus_ndcg(value, np.lexsort((value, -score)), top) - 1e-9  # ties in the worst order too
 
 
-def test_slope_equals_differences(small):
+def test_gradient_equals_differences(small):
     value, _, top = small
     rng = np.random.default_rng(9)
     score = rng.normal(size=value.size).astype(np.float32)  # no ties: differentiable but for rare kinks
-    _, slope = evaluate(lists_of([value], top), score)
+    _, gradient = evaluate(lists_of([value], top), score)
     for j in range(value.size):
         step = np.zeros(value.size)
         step[j] = 1e-5
         up, down = (cofirank_loss(score + s * step, value, top) for s in (1, -1))
-        assert slope[j] == pytest.approx((up - down) / 2e-5, abs=1e-6)
+        assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-6)
 
 
 def test_held_anchors_bound_the_loss_and_touch_it(small):
@@ -81,9 +81,9 @@ def test_held_anchors_bound_the_loss_and_touch_it(small):
 
 def test_ideal_order_with_wide_gaps_costs_nothing():
     value = [3, 2, 2, 0, 1]
-    (loss,), slope = evaluate(lists_of([value], 5), 100.0 * np.array([9, 7, 5, 1, 3]))
+    (loss,), gradient = evaluate(lists_of([value], 5), 100.0 * np.array([9, 7, 5, 1, 3]))
     assert loss == pytest.approx(0, abs=1e-9)
-    np.testing.assert_allclose(slope, 0, atol=1e-12)
+    np.testing.assert_allclose(gradient, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("top", [1, 5, 10, 60])
@@ -96,7 +96,7 @@ def test_worst_order_is_the_best_assignment(top):
         lists = lists_of([value], top)
         score = rng.normal(size=n) * rng.choice([0.001, 0.1, 2])
         place = np.empty(n, np.int64)
-        cofirank.worst(score, lists.gain, lists.discount, lists.decay, cofirank.space(n), place)
+        ndcg_bound.worst_order(score, lists.gain, lists.discount, lists.decay, ndcg_bound.workspace(n), place)
         profit = lists.decay[:, None] * score - lists.discount[:, None] * lists.gain
         assert sorted(place) == list(range(n))
         assert profit[place, np.arange(n)].sum() == pytest.approx(profit[linear_sum_assignment(-profit)].sum())
@@ -104,10 +104,10 @@ def test_worst_order_is_the_best_assignment(top):
 
 def test_lists_of_one_level_or_one_item_do_not_count():
     lists = lists_of([[3, 3, 3], [2], [1, 2]], 10)
-    out, slope = evaluate(lists, np.arange(6.0))
+    out, gradient = evaluate(lists, np.arange(6.0))
     assert out[:2].tolist() == [0, 0]
     assert out[2] >= 0
-    assert not slope[:4].any()
+    assert not gradient[:4].any()
 
 
 def test_huge_ratings_do_not_overflow():

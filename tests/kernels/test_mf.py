@@ -27,7 +27,7 @@ def problem(seed=0, users=USERS, items=ITEMS, n=400):
 
 def one_epoch(entries, held, learned, lr, bias_lr, dropout=0.0, seed=17):
     learned = [array.copy() for array in learned]
-    blocks = sgd.deal(np.random.default_rng(9), entries, len(learned[0]), len(learned[2]))
+    blocks = sgd.random_blocks(np.random.default_rng(9), entries, len(learned[0]), len(learned[2]))
     sgd.sweep(mf.step, blocks, seed, np.float32(lr), np.float32(bias_lr), kept(dropout), MEAN, *held, *learned)
     return blocks, learned
 
@@ -35,7 +35,7 @@ def one_epoch(entries, held, learned, lr, bias_lr, dropout=0.0, seed=17):
 @pytest.mark.parametrize("side", [1, 3])
 @pytest.mark.parametrize("bias_lr", [0.0, 0.02])
 def test_equals_the_twin(monkeypatch, side, bias_lr):
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: side)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: side)
     entries, held, learned = problem()
     blocks, fast = one_epoch(entries, held, learned, 0.03, bias_lr)
     slow = [array.astype(np.float64) for array in learned]
@@ -60,7 +60,7 @@ def test_order_is_random_and_differs_between_blocks_and_seeds():
     entries, held, learned = problem()
     blocks, _ = one_epoch(entries, held, learned, 0.0, 0.0)
     assert not np.array_equal(blocks.value, entries.value)
-    other = sgd.deal(np.random.default_rng(9), entries, USERS, ITEMS)
+    other = sgd.random_blocks(np.random.default_rng(9), entries, USERS, ITEMS)
     sgd.sweep(mf.step, other, 18, np.float32(0), np.float32(0), None, MEAN, *held, *learned)
     assert not np.array_equal(blocks.value, other.value)
 
@@ -83,16 +83,16 @@ def test_a_step_goes_along_half_the_gradient(seed):
     np.testing.assert_allclose((at - moved) / lr, gradient / 2, rtol=2e-3, atol=2e-3)
 
 
-def laws(p_user, p_item, users=USERS, items=ITEMS):
-    return sse.law(p_user, np.arange(users)), sse.law(p_item, np.arange(items))
+def replacements(p_user, p_item, users=USERS, items=ITEMS):
+    return sse.replacement(p_user, np.arange(users)), sse.replacement(p_item, np.arange(items))
 
 
 @pytest.mark.parametrize("side", [1, 3])
 def test_with_other_rows_it_equals_the_twin(monkeypatch, side):
     """Error and update are those of the rows that stand in, and blocks of a turn still share none."""
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: side)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: side)
     entries, held, learned = problem()
-    other = sse.replace(np.random.default_rng(3), entries, *laws(0.3, 0.2))
+    other = sse.replace(np.random.default_rng(3), entries, *replacements(0.3, 0.2))
     blocks, fast = one_epoch(other, held, learned, 0.03, 0.03)
     slow = [array.astype(np.float64) for array in learned]
     in_order(blocks, 0.03, 0.03, held, slow)
@@ -108,7 +108,7 @@ def test_with_other_rows_it_equals_the_twin(monkeypatch, side):
 def test_only_rows_that_stand_in_move():
     entries = sgd.Entries(np.zeros(8, np.int32), np.ones(8, np.int32), np.full(8, 5, np.float32))
     _, held, learned = problem()
-    other = sse.replace(np.random.default_rng(4), entries, *laws(1.0, 1.0))
+    other = sse.replace(np.random.default_rng(4), entries, *replacements(1.0, 1.0))
     assert 0 not in other.user
     assert 1 not in other.item
     _, after = one_epoch(other, held, learned, 0.03, 0.03)
@@ -120,7 +120,7 @@ def test_only_rows_that_stand_in_move():
 
 def test_rows_are_used_as_often_as_the_law_says(monkeypatch):
     """Where every error is 1 and steps are tiny, a bias counts the steps of its row."""
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 3)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 3)
     rng, tiny, epochs = np.random.default_rng(4), 2.0**-30, 400
     entries, _, _ = problem()
     entries = entries._replace(value=np.full(400, MEAN + 1, np.float32))
@@ -128,7 +128,7 @@ def test_rows_are_used_as_often_as_the_law_says(monkeypatch):
     flat = [np.zeros(shape, np.float32) for shape in ((USERS, D), USERS, (ITEMS, D), ITEMS)]
     used = np.zeros(USERS), np.zeros(ITEMS)
     for _ in range(epochs):
-        other = sse.replace(rng, entries, *laws(0.4, 0.1))
+        other = sse.replace(rng, entries, *replacements(0.4, 0.1))
         _, (_, b, _, c) = one_epoch(other, held, flat, 0.0, tiny)
         used[0][:] += np.rint(b / tiny)
         used[1][:] += np.rint(c / tiny)
@@ -170,13 +170,13 @@ def test_dropout_moves_its_share_of_coordinates_and_further(dropout):
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("p", [0.0, 0.2])
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, p, dropout):
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 5)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 5)
     outcomes = []
     try:
         for count in (1, 2, 3):
             set_threads(count)
             entries, held, learned = problem(n=3000)
-            entries = sse.replace(np.random.default_rng(1), entries, *laws(p, p))
+            entries = sse.replace(np.random.default_rng(1), entries, *replacements(p, p))
             outcomes.append(one_epoch(entries, held, learned, 0.05, 0.05, dropout)[1])
     finally:
         set_threads(None)

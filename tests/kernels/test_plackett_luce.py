@@ -1,4 +1,4 @@
-"""The list loss against the urn it stands for, its slope against differences, and the queues against counting."""
+"""The list loss against the urn it stands for, its gradient against differences, and the queues against counting."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from reference import differences, plackett_luce_loss
 FULL = 2**62
 
 
-def slopes(score, order, indptr=None, top=FULL):
+def evaluate(score, order, indptr=None, top=FULL):
     score, order = np.asarray(score, np.float32), np.asarray(order, np.int32)
     indptr = np.array([0, score.size]) if indptr is None else indptr
-    slope, curve = np.empty((2, score.size), np.float32)
+    gradient, curvature = np.empty((2, score.size), np.float32)
     loss = np.empty(indptr.size - 1)
-    plackett_luce.slopes(0, loss.size, indptr, order, top, score, slope, curve, loss)
-    return slope, curve, loss
+    plackett_luce.evaluate(0, loss.size, indptr, order, top, score, gradient, curvature, loss)
+    return gradient, curvature, loss
 
 
 def test_three_items_by_hand():
     a, b, c = (math.exp(1 / (1 + math.exp(-x))) for x in (0.3, -1.0, 2.0))
-    _, _, loss = slopes([0.3, -1.0, 2.0], [2, 0, 1])
+    _, _, loss = evaluate([0.3, -1.0, 2.0], [2, 0, 1])
     assert loss[0] == pytest.approx(-math.log(c / (a + b + c) * a / (a + b)), rel=1e-6)
 
 
 def test_all_orders_have_probability_one():
     score = [0.5, -2.0, 1.0, 3.0]
-    total = sum(math.exp(-slopes(score, order)[2][0]) for order in itertools.permutations(range(4)))
+    total = sum(math.exp(-evaluate(score, order)[2][0]) for order in itertools.permutations(range(4)))
     assert total == pytest.approx(1, rel=1e-6)
 
 
 @pytest.mark.parametrize("top", [FULL, 1, 3, 7])
 def test_a_thousand_random_lists(top):
-    """Loss equals the urn's, slope equals its differences, and curve bounds its second derivative."""
+    """Loss equals the urn's, gradient equals its differences, and curvature bounds its second derivative."""
     rng = np.random.default_rng(top % 1000)
     lengths = rng.integers(0, 12, 1000)
     lengths[:20] = [*[0] * 10, *[1] * 10]
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     score = (rng.choice([0.1, 1, 5, 20], 1000).repeat(lengths) * rng.normal(size=indptr[-1])).astype(np.float32)
     order = np.concatenate([rng.permutation(n) for n in lengths]).astype(np.int32)
-    slope, curve, loss = slopes(score, order, indptr, top)
+    gradient, curvature, loss = evaluate(score, order, indptr, top)
     for r in range(1000):
         mine = slice(indptr[r], indptr[r + 1])
         x, queue = score[mine].astype(float), order[mine].tolist()
@@ -54,31 +54,31 @@ def test_a_thousand_random_lists(top):
             return plackett_luce_loss(x, queue, top)
 
         assert loss[r] == pytest.approx(f(x), rel=1e-5, abs=1e-6)
-        np.testing.assert_allclose(slope[mine], differences(f, x), atol=2e-6, rtol=1e-4)
+        np.testing.assert_allclose(gradient[mine], differences(f, x), atol=2e-6, rtol=1e-4)
         if r % 20 == 0 and x.size:
             hessian = np.array(
                 [differences(lambda y, p=p, f=f: differences(f, y, 1e-3)[p], x, 1e-3) for p in range(x.size)]
             )
-            bound = np.diag(curve[mine].astype(float))
+            bound = np.diag(curvature[mine].astype(float))
             assert np.linalg.eigvalsh(bound - (hessian + hessian.T) / 2).min() > -1e-4
-    assert (curve >= 0).all()
+    assert (curvature >= 0).all()
 
 
 def test_a_long_list():
     """More positions than one product of the totals could hold."""
     rng = np.random.default_rng(0)
     score, order = rng.normal(size=3000).astype(np.float32), rng.permutation(3000)
-    slope, _, loss = slopes(score, order)
+    gradient, _, loss = evaluate(score, order)
     weight = np.exp(1 / (1 + np.exp(-score.astype(float))))[order]
     tails = np.cumsum(weight[::-1])[::-1]
     assert loss[0] == pytest.approx(np.log(tails / weight).sum(), rel=1e-6)
     h = np.log(weight)
-    np.testing.assert_allclose(slope[order], h * (1 - h) * (weight * np.cumsum(1 / tails) - 1), atol=1e-5)
+    np.testing.assert_allclose(gradient[order], h * (1 - h) * (weight * np.cumsum(1 / tails) - 1), atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1e3, 1e30, np.inf])
 def test_extreme_scores_stay_finite(size):
-    for part in slopes(np.array([size, -size, 0, size, -size]), [4, 2, 0, 1, 3]):
+    for part in evaluate(np.array([size, -size, 0, size, -size]), [4, 2, 0, 1, 3]):
         assert np.isfinite(part).all()
 
 

@@ -12,15 +12,15 @@ D = 6
 
 @pytest.fixture(params=range(3))
 def problem(request):
-    """Rows with 0, 1 and more entries, whose slopes stand in another order than the entries do."""
+    """Rows with 0, 1 and more entries, whose gradients stand in another order than the entries do."""
     rng = np.random.default_rng(request.param)
     lengths = np.array([0, 1, 3, 4, 5, 11, 30])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     n = indptr[-1]
     other, place = rng.integers(0, 20, n).astype(np.int32), rng.permutation(n)
-    slope, curve = rng.normal(size=n).astype(np.float32), rng.uniform(0, 2, n).astype(np.float32)
+    gradient, curvature = rng.normal(size=n).astype(np.float32), rng.uniform(0, 2, n).astype(np.float32)
     Y, X = rng.normal(size=(20, D)).astype(np.float32), rng.normal(size=(lengths.size, D)).astype(np.float32)
-    return indptr, other, place, slope, curve, Y, X
+    return indptr, other, place, gradient, curvature, Y, X
 
 
 def move(problem, reg, steps, share=1.0, scored=True):
@@ -32,10 +32,10 @@ def move(problem, reg, steps, share=1.0, scored=True):
 
 def parts(problem, r, reg):
     """Gradient and bound of the Hessian of a row."""
-    indptr, other, place, slope, curve, Y, X = problem
+    indptr, other, place, gradient, curvature, Y, X = problem
     at = slice(indptr[r], indptr[r + 1])
     y = Y[other[at]].astype(float)
-    return reg * X[r] + slope[place[at]] @ y, reg * np.eye(D) + (curve[place[at]][:, None] * y).T @ y
+    return reg * X[r] + gradient[place[at]] @ y, reg * np.eye(D) + (curvature[place[at]][:, None] * y).T @ y
 
 
 @pytest.mark.parametrize("reg", [0.3, 5.0])
@@ -83,7 +83,7 @@ def test_a_row_without_entries_shrinks_to_nothing(problem):
 
 def test_nothing_to_hold_on_to_is_no_nan(problem):
     """No regularisation, no curvature: a system that cannot be solved leaves the row where it is."""
-    indptr, other, place, slope, curve, Y, X = problem
-    moved, score = move((indptr, other, place, slope, np.zeros_like(curve), Y, X), 0.0, 2)
+    indptr, other, place, gradient, curvature, Y, X = problem
+    moved, score = move((indptr, other, place, gradient, np.zeros_like(curvature), Y, X), 0.0, 2)
     np.testing.assert_array_equal(moved, X)
     assert (score == 0).all()

@@ -21,8 +21,8 @@ def entries():
 
 @pytest.fixture
 def blocks(entries, monkeypatch):
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: SIDE)
-    return sgd.deal(np.random.default_rng(1), entries, USERS, ITEMS)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: SIDE)
+    return sgd.random_blocks(np.random.default_rng(1), entries, USERS, ITEMS)
 
 
 def part_of(blocks, block):
@@ -65,7 +65,7 @@ def test_any_two_items_meet_equally_often():
     rng, times = np.random.default_rng(2), 4000
     together = np.zeros((ITEMS, ITEMS))
     for _ in range(times):
-        part, *_ = sgd._parts(rng, ITEMS, SIDE)
+        part, *_ = sgd._assign(rng, ITEMS, SIDE)
         together += part[:, None] == part
     share = together[~np.eye(ITEMS, dtype=bool)] / times
     expected = share.mean()
@@ -74,13 +74,13 @@ def test_any_two_items_meet_equally_often():
 
 
 def test_small_data_is_one_block():
-    assert sgd.sides(1, 1, 1) == sgd.sides(19_999, 1000, 1000) == sgd.sides(10**6, 7, 10**5) == 1
+    assert sgd.grid_side(1, 1, 1) == sgd.grid_side(19_999, 1000, 1000) == sgd.grid_side(10**6, 7, 10**5) == 1
 
 
 def test_large_data_has_enough_blocks_and_small_ones():
-    assert sgd.sides(1_000_000, 6_040, 3_706) == 16
-    assert sgd.sides(1_000_000, 6_040, 100) == 3  # stripes of at least 32 items
-    side = sgd.sides(10**9, 10**7, 10**6)
+    assert sgd.grid_side(1_000_000, 6_040, 3_706) == 16
+    assert sgd.grid_side(1_000_000, 6_040, 100) == 3  # stripes of at least 32 items
+    side = sgd.grid_side(10**9, 10**7, 10**6)
     assert (10**7 / side) * (10**6 / side) / 8 < 17e6
 
 

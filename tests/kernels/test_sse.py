@@ -66,8 +66,8 @@ def within(counts, share, sigmas=5):
 )
 def test_odds_are_the_stated_ones(j, p, rho, graph):
     entries = entries_of(np.full(200_000, j), 1)
-    one = sse.law(p, POOL, rho, graph)
-    none = sse.law(0.0, np.arange(N))
+    one = sse.replacement(p, POOL, rho, graph)
+    none = sse.replacement(0.0, np.arange(N))
     drawn = sse.replace(np.random.default_rng(j), entries, one, none)
     assert within(np.bincount(drawn.user, minlength=N), odds(j, p, rho, POOL, graph))
     np.testing.assert_array_equal(drawn.item, entries.item)
@@ -84,7 +84,7 @@ def test_odds_are_the_stated_ones(j, p, rho, graph):
 def test_coins_of_user_and_item_are_independent(p_user, p_item):
     n = 400_000
     step, sides = np.empty(n, np.int64), np.empty(n, np.uint8)
-    end = sse._toss(7, p_user, p_item, step, sides)
+    end = sse._draw_steps(7, p_user, p_item, step, sides)
     assert (np.diff(step[:end]) > 0).all()
     fell = np.zeros(n, np.int64)
     fell[step[:end]] = sides[:end]
@@ -96,15 +96,15 @@ def test_coins_of_user_and_item_are_independent(p_user, p_item):
 
 def test_coins_at_the_ends_of_the_scale():
     step, sides = np.empty(50, np.int64), np.empty(50, np.uint8)
-    assert sse._toss(1, 1.0, 1.0, step, sides) == 50
+    assert sse._draw_steps(1, 1.0, 1.0, step, sides) == 50
     np.testing.assert_array_equal(step, np.arange(50))
     assert (sides == 3).all()
-    assert sse._toss(1, 1e-300, 0.0, step, sides) == 0
-    assert sse._toss(1, 0.5, 0.5, step[:0], sides[:0]) == 0
+    assert sse._draw_steps(1, 1e-300, 0.0, step, sides) == 0
+    assert sse._draw_steps(1, 0.5, 0.5, step[:0], sides[:0]) == 0
 
 
 def test_zero_draws_nothing_and_copies_nothing():
-    rng, entries, none = np.random.default_rng(0), entries_of(POOL, 2), sse.law(0.0, POOL)
+    rng, entries, none = np.random.default_rng(0), entries_of(POOL, 2), sse.replacement(0.0, POOL)
     before = rng.bit_generator.state
     assert sse.replace(rng, entries, none, none) is entries
     assert sse.split(rng, entries, 3, none, none) is entries
@@ -112,35 +112,35 @@ def test_zero_draws_nothing_and_copies_nothing():
 
 
 def test_who_is_alone_stays():
-    alone = sse.law(1.0, np.array([3]), 9.0, GRAPH)
+    alone = sse.replacement(1.0, np.array([3]), 9.0, GRAPH)
     assert (sse.replace(np.random.default_rng(0), entries_of(np.full(20, 3), 0), alone, alone).user == 3).all()
 
 
 def test_neighbours_who_take_no_part_loops_and_repeats_are_left_out():
     indptr, index = graph_of([(0, k) for k in (4, 2, 2, 3, 1, 0)] + [(1, 2), (3, 11), (3, 0)])
-    one = sse.law(0.5, POOL, 2.0, (indptr, index))
+    one = sse.replacement(0.5, POOL, 2.0, (indptr, index))
     rows = [POOL[one.near[a:b]].tolist() for a, b in zip(one.indptr[:-1], one.indptr[1:], strict=True)]
     assert rows == [[0, 2, 3, 4], [2], [0, 3, 11], *([k] for k in POOL[3:])]  # each with itself
-    assert sse.law(0.5, POOL, 1.0, GRAPH).place.size == 0  # all alike: no need to look
+    assert sse.replacement(0.5, POOL, 1.0, GRAPH).place.size == 0  # all alike: no need to look
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_a_probability_is_one(wrong):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        sse.law(wrong, POOL)
+        sse.replacement(wrong, POOL)
 
 
 @pytest.mark.parametrize("wrong", [-0.5, float("nan"), float("inf")])
 def test_rho_is_a_ratio(wrong):
     with pytest.raises(ValueError, match="rho"):
-        sse.law(0.1, POOL, wrong, GRAPH)
+        sse.replacement(0.1, POOL, wrong, GRAPH)
 
 
 def test_split_keeps_the_number_of_steps_and_their_owners():
     rng = np.random.default_rng(3)
     user = np.sort(rng.choice(POOL, 90_000)).astype(np.int32)
     entries = sgd.Entries(user, np.full(user.size, 6, np.int32), np.full(user.size, 3, np.int32))
-    out = sse.split(rng, entries, 3, sse.law(0.2, POOL), sse.law(0.1, np.arange(N)))
+    out = sse.split(rng, entries, 3, sse.replacement(0.2, POOL), sse.replacement(0.1, np.arange(N)))
     n = user.size
     np.testing.assert_array_equal(out.user[:n], entries.user)
     np.testing.assert_array_equal(out.item[:n], entries.item)
@@ -164,11 +164,11 @@ def test_the_mean_step_is_that_of_the_double_sum():
     entries = sgd.Entries(user, item, np.float32([5, 1, 3, 4]))
     X, V = (rng.normal(size=(N, d)).astype(np.float32) for _ in range(2))
     zero = np.zeros(N, np.float32)
-    laws = sse.law(0.3, POOL, 4.0, GRAPH), sse.law(0.2, POOL)
+    replacements = sse.replacement(0.3, POOL, 4.0, GRAPH), sse.replacement(0.2, POOL)
     moved = np.zeros((times, 2, N, d))
     for k in range(times):
         x, v = X.copy(), V.copy()
-        blocks = sgd.deal(rng, sse.replace(rng, entries, *laws), N, N)
+        blocks = sgd.random_blocks(rng, sse.replace(rng, entries, *replacements), N, N)
         rest = (lr, np.float32(0), None, np.float32(0), zero, zero, zero, zero)
         sgd.sweep(mf.step, blocks, k, *rest, x, zero.copy(), v, zero.copy())
         moved[k] = (x - X) / lr, (v - V) / lr

@@ -1,4 +1,4 @@
-"""Loss, slope and curvature of a sorted list against all pairs, one by one; few levels and many, ties and all."""
+"""Loss, gradient and curvature of a sorted list against all pairs, one by one; few levels and many, ties and all."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def prepared(m, level):
     n, width = len(m), int(level.max()) + 1
     order = np.arange(n, dtype=np.int32)
     up, down = np.empty((2, n), np.int32)
-    active, slope = np.empty((2, n), np.float32)
+    active, gradient = np.empty((2, n), np.float32)
     precise = np.empty(n)
-    loss = windows.prepare(m, level, width, order, up, down, active, slope, precise, *work(n, width, np.float64))
-    return loss, slope, (level, width, order, up, down, active)
+    loss = windows.evaluate(m, level, width, order, up, down, active, gradient, precise, *work(n, width, np.float64))
+    return loss, gradient, (level, width, order, up, down, active)
 
 
-def bent(state, b):
+def hessian_times(state, b):
     width = state[1]
     out = np.empty_like(b)
-    windows.curve(b, *state, *work(b.size, width, np.float32), out)
+    windows.hessian_product(b, *state, *work(b.size, width, np.float32), out)
     return out
 
 
@@ -46,12 +46,12 @@ def test_equals_all_pairs(seed):
     rng = np.random.default_rng(seed)
     for _ in range(100):
         m, level = random_list(rng)
-        loss, slope, state = prepared(m, level)
-        expected, gradient, hessian = hinge_list(m.astype(np.float64), level)
+        loss, gradient, state = prepared(m, level)
+        expected, expected_gradient, hessian = hinge_list(m.astype(np.float64), level)
         assert loss == pytest.approx(expected, rel=1e-5, abs=1e-5)
-        np.testing.assert_allclose(slope, gradient, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-4)
         b = rng.normal(size=m.size).astype(np.float32)
-        np.testing.assert_allclose(bent(state, b), hessian @ b, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(hessian_times(state, b), hessian @ b, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n", [70, 150, 400])
@@ -60,24 +60,24 @@ def test_many_levels(n):
     rng = np.random.default_rng(n)
     m = rng.normal(size=n).astype(np.float32)
     level = rng.permutation(n).astype(np.int32)
-    loss, slope, state = prepared(m, level)
-    expected, gradient, hessian = hinge_list(m.astype(np.float64), level)
+    loss, gradient, state = prepared(m, level)
+    expected, expected_gradient, hessian = hinge_list(m.astype(np.float64), level)
     assert loss == pytest.approx(expected, rel=1e-6)
-    np.testing.assert_allclose(slope, gradient, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-3)
     b = rng.normal(size=n).astype(np.float32)
-    np.testing.assert_allclose(bent(state, b), hessian @ b, rtol=1e-3, atol=2e-2)
+    np.testing.assert_allclose(hessian_times(state, b), hessian @ b, rtol=1e-3, atol=2e-2)
 
 
-def test_slope_equals_differences():
+def test_gradient_equals_differences():
     rng = np.random.default_rng(3)
     for _ in range(20):
         m, level = random_list(rng)
-        _, slope, _ = prepared(m, level)
+        _, gradient, _ = prepared(m, level)
         for j in range(m.size):
             step = np.zeros(m.size)
             step[j] = 1e-5
             up, down = (hinge_list(m + sign * step, level)[0] for sign in (1, -1))
-            assert slope[j] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-2)
+            assert gradient[j] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-2)
 
 
 def test_an_old_order_changes_nothing():
@@ -102,23 +102,25 @@ def test_pairs_equal_windows_and_formula():
         high, low = np.empty((2, count[0]), np.int32)
         pairs.enumerate_pairs(0, 1, indptr, level, np.array([0, count[0]], np.int64), high, low)
         assert (level[high] > level[low]).all()
-        slope, bend, out = np.empty(n, np.float32), np.empty(count[0], np.float32), np.empty(n, np.float32)
+        gradient, curvature, out = np.empty(n, np.float32), np.empty(count[0], np.float32), np.empty(n, np.float32)
         b = rng.normal(size=n).astype(np.float32)
         for kind, expected in (
             (pairs.SQUARED_HINGE, hinge_list(m.astype(np.float64), level)),
             (pairs.LOGISTIC, logistic_pairs(m.astype(np.float64), high, low)),
         ):
-            assert pairs.prepare(m, high, low, kind, slope, bend) == pytest.approx(expected[0], rel=1e-5, abs=1e-5)
-            np.testing.assert_allclose(slope, expected[1], rtol=1e-3, atol=1e-3)
+            assert pairs.evaluate(m, high, low, kind, gradient, curvature) == pytest.approx(
+                expected[0], rel=1e-5, abs=1e-5
+            )
+            np.testing.assert_allclose(gradient, expected[1], rtol=1e-3, atol=1e-3)
             if kind == pairs.LOGISTIC or not np.isclose(np.abs(np.subtract.outer(m, m)), 1).any():
-                pairs.curve(b, high, low, bend, out)
+                pairs.hessian_product(b, high, low, curvature, out)
                 np.testing.assert_allclose(out, expected[2] @ b, rtol=1e-3, atol=1e-3)
 
 
 def test_logistic_loss_of_far_pairs_is_finite():
     m = np.array([500.0, -500.0], np.float32)
     one, two = np.array([0], np.int32), np.array([1], np.int32)
-    slope, bend = np.empty(2, np.float32), np.empty(1, np.float32)
-    assert pairs.prepare(m, one, two, pairs.LOGISTIC, slope, bend) == 0
-    assert pairs.prepare(m, two, one, pairs.LOGISTIC, slope, bend) == pytest.approx(1000)
-    assert np.isfinite(slope).all()
+    gradient, curvature = np.empty(2, np.float32), np.empty(1, np.float32)
+    assert pairs.evaluate(m, one, two, pairs.LOGISTIC, gradient, curvature) == 0
+    assert pairs.evaluate(m, two, one, pairs.LOGISTIC, gradient, curvature) == pytest.approx(1000)
+    assert np.isfinite(gradient).all()

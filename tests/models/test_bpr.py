@@ -20,7 +20,7 @@ def split():
     chosen = taste @ quality.T + rng.normal(size=150) + rng.gumbel(size=(900, 150)) > 1.0
     user, item = np.nonzero(chosen)
     split = cr.holdout(cr.from_arrays(user=user, item=item), test=0.1, valid=0.0, by="user")
-    assert sgd.sides(len(split.train), 900, 150) > 1
+    assert sgd.grid_side(len(split.train), 900, 150) > 1
     return split
 
 
@@ -57,7 +57,7 @@ def test_tells_taken_from_not_taken(split):
 def test_blocks_are_as_good_as_none(split, monkeypatch):
     """Negatives from the item's stripe, dealt anew each epoch, must teach what negatives from everywhere do."""
     blocked = np.mean([auc(cr.BPR(dim=8, epochs=15, seed=s).fit(split.train), split) for s in range(3)])
-    monkeypatch.setattr(sgd, "sides", lambda *sizes: 1)
+    monkeypatch.setattr(sgd, "grid_side", lambda *sizes: 1)
     free = np.mean([auc(cr.BPR(dim=8, epochs=15, seed=s).fit(split.train), split) for s in range(3)])
     assert abs(blocked - free) < 0.005
 

@@ -72,7 +72,7 @@ def test_fold_in_is_the_minimum():
     data = ratings(seed=4)
     model = cr.CollRank(dim=3, reg=0.7).fit(data)
     rows = data.csr()
-    folded = model._solved(rows).astype(np.float64)
+    folded = model._solve_users(rows).astype(np.float64)
     for u in range(rows.rows):
         mine = slice(rows.indptr[u], rows.indptr[u + 1])
         value, vectors = rows.value[mine], model.item_factors_[rows.index[mine]].astype(np.float64)

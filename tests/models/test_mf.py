@@ -35,7 +35,7 @@ def many():
     user, item = np.nonzero(rng.random(full.shape) < 0.6)
     noisy = full[user, item] + rng.normal(size=user.size) * 0.3
     data = cr.from_arrays(user=user, item=item, value=noisy)
-    assert sgd.sides(len(data), 400, 200) > 1
+    assert sgd.grid_side(len(data), 400, 200) > 1
     return data
 
 

@@ -56,7 +56,7 @@ def test_newton_step_equals_a_dense_solve():
     rows = data.csr()
     lists, kind, _ = model._lists(rows)
     users = np.zeros((rows.rows, 3), np.float32)
-    model._prepare(lists, kind, lists.score)
+    model._evaluate(lists, kind, lists.score)
     model.steps, model.tolerance = 60, 0.0
     model._user_steps(lists, kind, 1, users)
     V = model.item_factors_.astype(np.float64)
@@ -76,15 +76,15 @@ def test_newton_step_equals_a_dense_solve():
 def test_item_gradient_equals_differences():
     data = ratings(seed=3, users=8, items=6)
     model = cr.PrimalCR(dim=3, reg=0.5, epochs=1).fit(data)
-    from corank.kernels.primal_cr import collect, products
+    from corank.kernels.vectors import inner_products, weighted_sums
 
     rows = data.csr()
     lists, kind, _ = model._lists(rows)
     U, V = model.user_factors_, model.item_factors_
-    products(0, rows.rows, rows.indptr, rows.index, U, V, lists.score)
-    model._prepare(lists, kind, lists.score)
+    inner_products(0, rows.rows, rows.indptr, rows.index, U, V, lists.score)
+    model._evaluate(lists, kind, lists.score)
     out = np.empty_like(V)
-    collect(0, len(V), *by_item(rows), lists.slope, U, np.float32(0.5), V, out)
+    weighted_sums(0, len(V), *by_item(rows), lists.gradient, U, np.float32(0.5), V, out)
     for j, f in itertools.product(range(len(V)), range(3)):
         step = np.zeros(V.shape)
         step[j, f] = 1e-4
@@ -97,7 +97,7 @@ def test_fold_in_is_the_minimum():
     data = ratings(seed=4)
     model = cr.PrimalCR(dim=3, reg=0.7).fit(data)
     rows = data.csr()
-    folded = model._solved(rows)
+    folded = model._solve_users(rows)
     rng = np.random.default_rng(0)
     for u in range(rows.rows):
         mine = slice(rows.indptr[u], rows.indptr[u + 1])

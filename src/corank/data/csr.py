@@ -34,6 +34,12 @@ class CSR(NamedTuple):
         at = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(self.indptr[:-1][rows], lengths)
         return CSR(indptr, self.index[at], self.value[at], self.columns)
 
+    def merged(self) -> CSR:
+        """The form of `Dataset.csr`: rows sorted by column, values of repeated columns added up."""
+        from ..kernels.csr import merged
+
+        return CSR(*merged(*self[:3]), self.columns)
+
     def scipy(self) -> Any:
         """The same as a `scipy.sparse.csr_array`, sharing memory."""
         from scipy.sparse import csr_array

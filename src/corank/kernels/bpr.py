@@ -1,24 +1,24 @@
-"""Bayesian personalised ranking: steps for triples of a user, an item that the user has and one that the user has not.
+"""Bayesian personalised ranking: gradient steps for triples of a user, an item of the user and a negative.
 
 Loss of a triple, with x = u.(v_i - v_j) + b_i - b_j:
 
     log(1 + exp(-x)) + reg / 2 (|u|^2 + |v_i|^2 + |v_j|^2 + b_i^2 + b_j^2)
 
-and a step moves all of them against its gradient (Rendle et al. 2009). Negatives j are uniform over what the user has
-not: in training, over those of the item's stripe, which is dealt anew each epoch (see `sgd`), so that over the deals
-they are uniform over all items. A block holds all entries of its users and items, so one bit a pair says what is taken.
-An epoch costs about 8 d multiply-adds a triple.
+A step moves all five against its gradient (Rendle et al. 2009). Negatives j are uniform over the items that the user
+does not have: in training, over those of the positive item's stripe, which changes in each epoch (see `sgd`), so that
+over the epochs they are uniform over all items. A block has all entries of its users and items, so one bit per pair
+says which items a user has. An epoch costs about 8 d multiply-adds per triple.
 
-Triples whose user or item was replaced (see `sse`) are entries of their own, in the block of the rows that stand in.
-Their negative is one that the user whom the triple belongs to has not, other than the item that stands in (a triple of
-an item and itself says nothing): from the stripe again, so over the deals uniform over all of those.
+Triples with a replaced user or item (see `sse`) are entries of their own, in the block of the replacing rows. Their
+negative is one that the original user does not have, other than the replacing item (a triple of an item and itself has
+no gradient): also from the stripe, so over the epochs uniform over all of those.
 
-Dropout: each coordinate of the three vectors moves only with probability keep / FULL, and then 1 / that as far; x is
-that of the whole vectors, and biases always move. keep = None is no dropout, and compiled apart: it
-costs nothing then.
+Dropout: each coordinate of the three vectors is updated only with probability keep / FULL, with the update divided by
+that probability; x uses the whole vectors, and biases are always updated. keep = None means no dropout; it is a
+specialisation of its own without overhead.
 
-Arrays: indptr int64[rows + 1], index int32[n] (rising and distinct within a row); U float32[users, d], V float32[items,
-d] and bias float32[items] are updated. bias_lr = 0 leaves the biases alone.
+Shapes: indptr int64[rows + 1], index int32[n] (increasing and distinct within a row); U float32[users, d], V
+float32[items, d] and bias float32[items] are updated. bias_lr = 0 leaves the biases unchanged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ import math
 import numpy as np
 
 from .random import FULL, LOW, SHIFT, next_word, scatter, seek
-from .sgd import Blocks, Parts, below, free, shuffle
+from .sgd import Blocks, Partition, random_absent, random_below, shuffle
 from .threads import kernel
 
-TRIES = 64  # draws for a negative; who has nearly every item of a stripe goes without, once in a while
+TRIES = 64  # draws per negative; a user with nearly every item of a stripe sometimes gets none, and the step is skipped
 
 
 @kernel
@@ -55,20 +55,20 @@ def negatives(
     start: int,
     stop: int,
     seed: int,
-    parts: Parts,
+    partition: Partition,
     indptr: np.ndarray,
     index: np.ndarray,
     item: np.ndarray,
     value: np.ndarray,
 ) -> None:
-    """Draw the negatives of the triples start..stop, in which something is replaced; each has its own random stream.
+    """Draw the negatives of the replaced triples start..stop; each has its own random stream.
 
-    item int32[m]: the item of the triple; value int32[m]: -1 - the user whom it belongs to becomes -1 - the negative,
-    or -1 - the item where none was found.
+    item int32[m]: the item of the triple; value int32[m]: -1 - the original user before, -1 - the negative after, or
+    -1 - the item where none was found.
     """
     state = np.empty(1, np.uint64)
-    members, member_first, stripe = parts.members, parts.member_first, parts.stripe
-    # The triples of a user stand together: to mark the user's row once beats a search in it for each of them.
+    members, member_first, stripe = partition.members, partition.member_first, partition.stripe
+    # The triples of a user are adjacent: marking the user's row once is faster than searching it for each of them.
     holder = np.full(stripe.size, -1, np.int32)
     user = -1
     for p in range(start, stop):
@@ -82,7 +82,7 @@ def negatives(
         count = member_first[stripe[i] + 1] - first
         found = i
         for _ in range(TRIES):
-            j = members[first + below(state, count)]
+            j = members[first + random_below(state, count)]
             if j != i and holder[j] != user:
                 found = j
                 break
@@ -90,33 +90,33 @@ def negatives(
 
 
 @kernel
-def _move_some(
+def _dropout_step(
     state: np.ndarray,
     keep: np.uint32,
-    move: np.float32,
-    hold: np.float32,
+    rate: np.float32,
+    shrink: np.float32,
     u: np.ndarray,
     v: np.ndarray,
     w: np.ndarray,
 ) -> None:
-    """The step of a triple in coordinates drawn one by one; hold = lr * reg."""
-    longer = np.float32(FULL) / np.float32(keep)
-    move, hold = move * longer, hold * longer
+    """The step of a triple in randomly chosen coordinates; shrink = lr * reg."""
+    boost = np.float32(FULL) / np.float32(keep)
+    rate, shrink = rate * boost, shrink * boost
     word, another = next_word(state), next_word(state)
-    none = np.float32(0)
+    zero = np.float32(0)
     for f in range(u.size):
         coins, third = scatter(word, f), scatter(another, f)
         a, b, c = u[f], v[f], w[f]
-        u[f] = a + (move * (b - c) - hold * a if (coins & LOW) < keep else none)
-        v[f] = b + (move * a - hold * b if (coins >> SHIFT) < keep else none)
-        w[f] = c - (move * a + hold * c if (third & LOW) < keep else none)
+        u[f] = a + (rate * (b - c) - shrink * a if (coins & LOW) < keep else zero)
+        v[f] = b + (rate * a - shrink * b if (coins >> SHIFT) < keep else zero)
+        w[f] = c - (rate * a + shrink * c if (third & LOW) < keep else zero)
 
 
 @kernel
 def step(
     start: int,
     stop: int,
-    turn: int,
+    round_: int,
     blocks: Blocks,
     seed: int,
     lr: np.float32,
@@ -127,17 +127,16 @@ def step(
     V: np.ndarray,
     bias: np.ndarray,
 ) -> None:
-    """One pass over the blocks that are the groups' turn, in random order.
+    """Process the blocks of this round for the groups start..stop, entries in random order.
 
-    blocks.value int32[n]: the number of triples of an entry, or, for a triple with something replaced, -1 - its
-    negative.
+    blocks.value int32[n]: the number of triples of an entry, or -1 - the negative of a replaced triple.
     """
     side = blocks.side
     shrink, shrink_bias = np.float32(1) - lr * reg, np.float32(1) - bias_lr * reg
     state = np.empty(1, np.uint64)
-    taken = np.zeros((U.shape[0] // side + 1, V.shape[0] // side // 8 + 1), np.uint8)
+    has = np.zeros((U.shape[0] // side + 1, V.shape[0] // side // 8 + 1), np.uint8)
     for group in range(start, stop):
-        stripe = (group + turn) % side
+        stripe = (group + round_) % side
         block = group * side + stripe
         low, high = blocks.first[block], blocks.first[block + 1]
         members = blocks.members[blocks.member_first[stripe] : blocks.member_first[stripe + 1]]
@@ -146,11 +145,11 @@ def step(
         for p in range(low, high):
             place = blocks.item_place[blocks.item[p]]
             if blocks.value[p] >= 0:
-                taken[blocks.user_place[blocks.user[p]], place >> 3] |= np.uint8(1 << (place & 7))
+                has[blocks.user_place[blocks.user[p]], place >> 3] |= np.uint8(1 << (place & 7))
         for p in range(low, high):
             i = blocks.item[p]
             u, v = U[blocks.user[p]], V[i]
-            row = taken[blocks.user_place[blocks.user[p]]]
+            row = has[blocks.user_place[blocks.user[p]]]
             count = blocks.value[p]
             for _ in range(count if count >= 0 else 1):
                 j = i
@@ -158,7 +157,7 @@ def step(
                     j = -1 - count
                 else:
                     for _ in range(TRIES):
-                        k: int = below(state, members.size)
+                        k: int = random_below(state, members.size)
                         if (row[k >> 3] >> (k & 7)) & 1 == 0:
                             j = members[k]
                             break
@@ -166,19 +165,19 @@ def step(
                     continue
                 w = V[j]
                 e = _pull(_margin(u, v, w) + bias[i] - bias[j])
-                move = lr * e
+                rate = lr * e
                 if keep is not None:
-                    _move_some(state, keep, move, lr * reg, u, v, w)
+                    _dropout_step(state, keep, rate, lr * reg, u, v, w)
                 else:
                     for f in range(u.size):
                         a, b, c = u[f], v[f], w[f]
-                        u[f] = shrink * a + move * (b - c)
-                        v[f] = shrink * b + move * a
-                        w[f] = shrink * c - move * a
+                        u[f] = shrink * a + rate * (b - c)
+                        v[f] = shrink * b + rate * a
+                        w[f] = shrink * c - rate * a
                 bias[i] = shrink_bias * bias[i] + bias_lr * e
                 bias[j] = shrink_bias * bias[j] - bias_lr * e
         for p in range(low, high):
-            taken[blocks.user_place[blocks.user[p]], blocks.item_place[blocks.item[p]] >> 3] = 0
+            has[blocks.user_place[blocks.user[p]], blocks.item_place[blocks.item[p]] >> 3] = 0
 
 
 @kernel
@@ -196,7 +195,7 @@ def losses(
     loss: np.ndarray,
     count: np.ndarray,
 ) -> None:
-    """loss[r], count[r] = total loss and number of the triples of user r, in a sample that is always the same.
+    """loss[r], count[r] = total loss and number of triples of user r in a fixed sample.
 
     It has every `every`-th entry, with `negatives` negatives each; loss float64[users], count int64[users].
     """
@@ -211,13 +210,13 @@ def losses(
         for p in range((low + every - 1) // every * every, high, every):
             i = index[p]
             for _ in range(negatives):
-                j = free(state, index, low, high, V.shape[0])
+                j = random_absent(state, index, low, high, V.shape[0])
                 x = np.float64(_margin(U[r], V[i], V[j]) + bias[i] - bias[j])
-                held = bias[i] * bias[i] + bias[j] * bias[j]
+                squares = bias[i] * bias[i] + bias[j] * bias[j]
                 for f in range(U.shape[1]):
-                    held += U[r, f] * U[r, f] + V[i, f] * V[i, f] + V[j, f] * V[j, f]
+                    squares += U[r, f] * U[r, f] + V[i, f] * V[i, f] + V[j, f] * V[j, f]
                 # log(1 + exp(-x)) without overflow
-                loss[r] += max(-x, 0.0) + math.log1p(math.exp(-abs(x))) + 0.5 * reg * held
+                loss[r] += max(-x, 0.0) + math.log1p(math.exp(-abs(x))) + 0.5 * reg * squares
                 count[r] += 1
 
 
@@ -235,9 +234,9 @@ def fold_in(
     bias: np.ndarray,
     X: np.ndarray,
 ) -> None:
-    """The vector of each row from 0: passes over the row with steps that fall to 0, the items staying as they are.
+    """The vector of each row, from 0: passes over the row with a learning rate that falls to 0 and fixed items.
 
-    All rows draw from the same stream: a user gets the same vector alone and in company.
+    All rows draw from the same stream: a user gets the same vector, whatever the other rows of the request.
     """
     state = np.empty(1, np.uint64)
     for r in range(start, stop):
@@ -247,14 +246,14 @@ def fold_in(
         if high - low == V.shape[0]:
             continue
         seek(state, 0, 0)
-        for turn in range(passes):
-            rate = lr * np.float32(passes - turn) / np.float32(passes)
+        for done in range(passes):
+            lr_now = lr * np.float32(passes - done) / np.float32(passes)
             for p in range(low, high):
                 for _ in range(negatives):
                     i = index[p]
-                    j = free(state, index, low, high, V.shape[0])
+                    j = random_absent(state, index, low, high, V.shape[0])
                     v, w = V[i], V[j]
-                    move = rate * _pull(_margin(x, v, w) + bias[i] - bias[j])
-                    keep = np.float32(1) - rate * reg
+                    rate = lr_now * _pull(_margin(x, v, w) + bias[i] - bias[j])
+                    shrink = np.float32(1) - lr_now * reg
                     for f in range(x.size):
-                        x[f] = keep * x[f] + move * (v[f] - w[f])
+                        x[f] = shrink * x[f] + rate * (v[f] - w[f])

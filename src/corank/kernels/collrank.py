@@ -1,14 +1,14 @@
-"""Dual coordinate descent of CollRank (AltSVM): a ranking SVM over given pairs, for one user or for all items.
+"""Dual coordinate descent of CollRank (AltSVM): a ranking SVM over explicit pairs, for one user or for all items.
 
-Primal, of a weight vector w:   reg / 2 |w|^2 + sum over pairs of max(0, 1 - w.x_p)^2
-Dual, of alpha >= 0:            sum of (alpha_p - alpha_p^2 / 4) - reg / 2 |w|^2   with   w = sum alpha_p x_p / reg
+Primal, for a weight vector w:  reg / 2 |w|^2 + sum over pairs of max(0, 1 - w.x_p)^2
+Dual, for alpha >= 0:           sum of (alpha_p - alpha_p^2 / 4) - reg / 2 |w|^2   with   w = sum alpha_p x_p / reg
 
-One pair at a time has the closed form alpha += max(-alpha, (1 - w.x - alpha / 2) / (|x|^2 / reg + 1 / 2)). For a user,
-w is u_i and x = v_high - v_low: dim multiply-adds a pair. For the items, w is all of V and x is u_i at the row of the
-high item and -u_i at that of the low one. As long as the pairs of one user are visited, every v_j moves along u_i only,
-so the user's scores say all, and a pair costs a few additions instead of dim: a sweep takes pairs + 4 n dim.
+The optimum along one coordinate is alpha += max(-alpha, (1 - w.x - alpha / 2) / (|x|^2 / reg + 1 / 2)). For a user, w
+is u_i and x = v_high - v_low: dim multiply-adds per pair. For the items, w is all of V and x is u_i in the row of the
+high item and -u_i in that of the low one. While the pairs of one user are visited, every v_j moves along u_i only, so
+it is enough to follow the user's scores: a few additions per pair instead of dim, and pairs + 4 n dim per sweep.
 
-Of n entries of lists: indptr int64[users + 1], index int32[n]; pair_indptr int64[users + 1]; high, low int32[pairs],
+Shapes, for n entries: indptr int64[users + 1], index int32[n]; pair_indptr int64[users + 1]; high, low int32[pairs],
 positions in the list; alpha float32[pairs]; score float32[n]; U float32[users, dim], V float32[items, dim].
 """
 
@@ -18,13 +18,14 @@ import numpy as np
 
 from .random import seek, uniform
 from .threads import kernel
+from .vectors import longest_row
 
 
 @kernel
 def shuffle(
     start: int, stop: int, pair_indptr: np.ndarray, stream: np.ndarray, seed: int, high: np.ndarray, low: np.ndarray
 ) -> None:
-    """Put the pairs of each list into random order; stream int64[users] names the random numbers of each list."""
+    """Shuffle the pairs of each list; stream int64[users]: number of the random stream of each list."""
     state = np.empty(1, np.uint64)
     for i in range(start, stop):
         seek(state, seed, stream[i])
@@ -75,7 +76,7 @@ def weights(
     reg: float,
     out: np.ndarray,
 ) -> None:
-    """out float32[n]: what the duals say of each entry, (sum of alpha where it is high - where it is low) / reg."""
+    """out float32[n]: the weight of each entry in w, (sum of alpha where it is high - where it is low) / reg."""
     for i in range(start, stop):
         first = indptr[i]
         total = np.zeros(indptr[i + 1] - first, np.float64)
@@ -100,15 +101,13 @@ def item_sweep(
     alpha: np.ndarray,
     V: np.ndarray,
 ) -> None:
-    """One visit to every pair for the items: users by `order` int64, pairs of user i from begin[i] on, around the end.
+    """Visit every pair once, for all items jointly: users in `order`, the pairs of user i cyclically from begin[i] on.
 
-    V must be what alpha says, and stays so. Users share items, so this is a sequence and not cut into ranges.
+    V must be the weight vector of alpha, and remains so. Users share items, so this runs sequentially.
     """
     d = U.shape[1]
-    longest = 0
-    for i in range(indptr.size - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    # Many small changes to few scores: in float32 they would be lost near the solution.
+    longest = longest_row(0, indptr.size - 1, indptr)
+    # Double precision: near the solution the many small changes of a score would be lost in float32.
     score = np.empty(longest, np.float64)
     moved = np.empty(longest, np.float64)
     for i in order:
@@ -165,7 +164,7 @@ def user_steps(
     V: np.ndarray,
     reg: float,
     passes: int,
-    most: int,
+    max_passes: int,
     tolerance: float,
     ceiling: np.ndarray,
     alpha: np.ndarray,
@@ -173,19 +172,17 @@ def user_steps(
     score: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """Each user's own ranking SVM: `passes` sweeps over the pairs, and up to `most` until the result will do.
+    """Each user's own ranking SVM: at least `passes` and at most `max_passes` sweeps over the pairs.
 
-    It will do when the objective of the user (loss + reg / 2 |u|^2) is below ceiling[i] float64[users] and exceeds the
-    dual value, which bounds its minimum, by at most `tolerance` times itself. After `most` sweeps the ceiling alone
-    decides; where it is not met, u, score and loss stay as they were, and alpha keeps what it has learned.
+    Sweeps stop when the objective of the user (loss + reg / 2 |u|^2) is below ceiling[i] float64[users] and the duality
+    gap is at most `tolerance` times the objective. After `max_passes` sweeps the ceiling alone decides; if the
+    objective is not below it, u, score and loss are left unchanged, and alpha keeps its progress.
     """
     d = V.shape[1]
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
+    longest = longest_row(start, stop, indptr)
     rows = np.empty((longest, d), np.float32)
     trial = np.empty(longest, np.float32)
-    given = np.empty(longest, np.float64)
+    weight = np.empty(longest, np.float64)
     w = np.empty(d, np.float32)
     for i in range(start, stop):
         head = indptr[i]
@@ -195,21 +192,21 @@ def user_steps(
         if first == end:
             continue
         for p in range(n):
-            given[p] = 0
+            weight[p] = 0
             for f in range(d):
                 rows[p, f] = V[index[head + p], f]
         for t in range(first, end):
-            given[high[t]] += alpha[t]
-            given[low[t]] -= alpha[t]
+            weight[high[t]] += alpha[t]
+            weight[low[t]] -= alpha[t]
         for f in range(d):
             w[f] = 0
         for p in range(n):
-            share = np.float32(given[p] / reg)
+            scale = np.float32(weight[p] / reg)
             for f in range(d):
-                w[f] += share * rows[p, f]
+                w[f] += scale * rows[p, f]
         inverse = np.float32(1) / np.float32(reg)
         at = first + begin[i]
-        for sweep in range(1, most + 1):
+        for sweep in range(1, max_passes + 1):
             for _ in range(end - first):
                 x = rows[high[at]]
                 y = rows[low[at]]
@@ -250,7 +247,7 @@ def user_steps(
             for t in range(first, end):
                 a = np.float64(alpha[t])
                 dual += a - 0.25 * a * a
-            if primal - dual <= tolerance * primal or sweep == most:
+            if primal - dual <= tolerance * primal or sweep == max_passes:
                 for f in range(d):
                     U[i, f] = w[f]
                 for p in range(n):

@@ -87,6 +87,20 @@ def sort_rows(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, valu
             value[at] = amount
 
 
+@kernel
+def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: np.ndarray, width: np.ndarray) -> None:
+    """level int32[n]: rank of a value among the distinct ones of its row, from 0; width int32[rows]: their number."""
+    for i in range(start, stop):
+        first = indptr[i]
+        order = np.argsort(value[first : indptr[i + 1]])
+        rank = 0
+        for q in range(order.size):
+            if q > 0 and value[first + order[q]] != value[first + order[q - 1]]:
+                rank += 1
+            level[first + order[q]] = rank
+        width[i] = rank + 1 if order.size > 0 else 0
+
+
 def merged(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows as `Dataset.csr` would give them: sorted by column, repeated columns added up; the input stays."""
     indptr, index, value = indptr.copy(), index.copy(), value.copy()

@@ -1,12 +1,12 @@
-"""The linear parts of EASE: co-occurrence counts, weights from an inverse, and sums of dense rows.
+"""The linear algebra of EASE: co-occurrence counts, weights from an inverse, and sums of dense rows (Steck 2019).
 
-(Steck 2019.) counts: the lower triangle of X^T X + reg I for a 0/1 matrix X, walking from each item through its
-users: the sum over users of half their squared length. weights: B = I - P diag(P)^-1 in place of the symmetric P
-whose lower triangle is given. add_rows: sums of the rows of B that a history names, a strip of columns at a time, so
-that the strip stays in the cache while all histories read it; faster than a dense product, since a history names few
-of the rows, and equal for any batch.
+`counts`: the lower triangle of X^T X + reg I for a binary matrix X, from each item through its users; it costs the sum
+over users of half their squared length. `weights`: B = I - P diag(P)^-1 in place of the symmetric P, of which only the
+lower triangle is given. `add_rows`: sums of the rows of B that belong to a history, one strip of columns at a time, so
+that the strip stays in the cache while all histories read it; faster than a dense product, since a history has few of
+the rows, and independent of the batch.
 
-Shapes: item_* are the CSR parts of X^T, user_* those of X, rows sorted; matrices are [n, n], row by row.
+Shapes: item_* are the CSR parts of X^T, user_* those of X, rows sorted; matrices are [n, n], row-major.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from .threads import kernel
 
 STRIP = 64  # columns added at a time
-TILE = 64  # rows and columns of the square that is mirrored at a time
+TILE = 64  # rows and columns of the square that is transposed at a time
 
 
 @kernel
@@ -53,9 +53,9 @@ def weights(start: int, stop: int, P: np.ndarray, diagonal: np.ndarray, B: np.nd
     n = diagonal.size
     for tile in range(start, stop):
         low, high = tile * TILE, min(tile * TILE + TILE, n)
-        for left in range(0, high, TILE):
+        for column in range(0, high, TILE):
             for i in range(low, high):
-                for j in range(left, min(left + TILE, i)):
+                for j in range(column, min(column + TILE, i)):
                     p = P[i, j]
                     B[i, j] = -p / diagonal[j]
                     B[j, i] = -p / diagonal[i]

@@ -5,11 +5,11 @@ array. With dot = sum_u x_ui x_uj and n_i = sum_u x_ui^2:
 
     cosine       dot / (sqrt(n_i n_j) + shrink)
     jaccard      dot / (n_i + n_j - dot + shrink)
-    conditional  dot / (n_i + shrink)            on ones: the share of those who took i that took j too
+    conditional  dot / (n_i + shrink)            for binary data: the share of the users of i who have j too
 
-(Deshpande and Karypis 2004 for the method and the conditional probability.) Each row walks through the rows of its
-users into one dense accumulator, and takes out what it put there by walking again (or in one scan, where that is
-shorter), so the cost is the sum over users of their squared length, however many columns there are.
+(Deshpande and Karypis 2004 for the method and the conditional probability.) Each row adds the rows of its users to one
+dense accumulator, and collects and clears the result by visiting them again (or in one scan, where that is shorter), so
+the cost is the sum over users of their squared length, independent of the number of columns.
 
 Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32, value float32); size float32[n]
 holds n_i; items int32[n, k] (-1 padded) and best float32[n, k] (-inf padded) are filled; sim_* are the CSR parts of
@@ -27,9 +27,7 @@ COSINE, JACCARD, CONDITIONAL = 0, 1, 2
 
 @kernel
 def insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
-    """Into a list of the largest scores, falling, equal ones by rising item, whatever the order of arrival; returns the
-    new length.
-    """
+    """Insert into a list of the largest scores, decreasing, ties by increasing item; returns the new length."""
     if kept == best.size:
         if score < best[kept - 1] or (score == best[kept - 1] and item > items[kept - 1]):
             return kept
@@ -60,7 +58,7 @@ def neighbors(
     items: np.ndarray,
     best: np.ndarray,
 ) -> None:
-    """The most similar other rows of rows start..stop, nearest first, equals by rising index; only positive ones."""
+    """The most similar other rows of rows start..stop with positive similarity, most similar first, ties by index."""
     n = size.size
     dots = np.zeros(n, np.float32)  # all zero between two rows
     near = np.empty(n, np.int32)
@@ -121,7 +119,7 @@ def add_rows(
     sim_value: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[b] = sum over the entries of row b of value times the sparse row that the entry names: float32[rows, n]."""
+    """out float32[rows, n]: out[b] = sum over the entries of row b of value times the similarity row of the entry."""
     for b in range(start, stop):
         row = out[b]
         row[:] = 0

@@ -1,9 +1,11 @@
 """Cross entropy of top-one probabilities, the loss of ListRank-MF (Shi, Larson and Hanjalic, RecSys 2010).
 
-Of a list whose entries have the probabilities p_t (softmax of the ratings) to be the first, and the scores x_t = u.v
-with h = sigmoid(x), the loss is -sum_t p_t log softmax(h)_t. With s = softmax(h) its slope is h_t (1 - h_t)(s_t - p_t).
+Entry t of a list has the probability p_t (softmax of the ratings) to come first. With scores x_t = u.v and
+h = sigmoid(x), the loss of the list is -sum_t p_t log softmax(h)_t. With s = softmax(h), its gradient is
+h_t (1 - h_t)(s_t - p_t).
 
-Shapes: n entries of R lists. indptr int64[R + 1]; rating, target, score, slope, curve float32[n]; loss float64[R].
+Shapes: n entries of R lists. indptr int64[R + 1]; rating, target, score, gradient, curvature float32[n];
+loss float64[R].
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ import math
 
 import numpy as np
 
-from .sigmoid import sigmoids
 from .threads import kernel
+from .vectors import longest_row, sigmoids
 
-_NONE, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np.float32(2)
+_ZERO, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np.float32(2)
 
 
 @kernel
@@ -24,31 +26,29 @@ def targets(start: int, stop: int, indptr: np.ndarray, rating: np.ndarray, targe
     for r in range(start, stop):
         first = indptr[r]
         last = indptr[r + 1]
-        top = -np.inf
+        largest = -np.inf
         for p in range(first, last):
-            top = max(top, np.float64(rating[p]))
+            largest = max(largest, np.float64(rating[p]))
         total = 0.0
         for p in range(first, last):
-            total += math.exp(rating[p] - top)
+            total += math.exp(rating[p] - largest)
         for p in range(first, last):
-            target[p] = math.exp(rating[p] - top) / total
+            target[p] = math.exp(rating[p] - largest) / total
 
 
 @kernel
-def slopes(
+def evaluate(
     start: int,
     stop: int,
     indptr: np.ndarray,
     target: np.ndarray,
     score: np.ndarray,
-    slope: np.ndarray,
-    curve: np.ndarray,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
     loss: np.ndarray,
 ) -> None:
-    """slope = d loss / d score of each entry, curve >= 0 a bound of its curvature, and the loss of each list."""
-    longest = 0
-    for r in range(start, stop):
-        longest = max(longest, indptr[r + 1] - indptr[r])
+    """gradient = d loss / d score, curvature >= 0 its diagonal upper bound, and the loss of each list."""
+    longest = longest_row(start, stop, indptr)
     bits = np.empty(longest, np.int32)
     power = bits.view(np.float32)
     h = np.empty(longest, np.float32)
@@ -67,8 +67,8 @@ def slopes(
         for t in range(n):
             p = first + t
             rise = h[t] * (_ONE - h[t])
-            share = growth[t] * scale
-            gap = share - target[p]
-            slope[p] = rise * gap
-            # (h')^2 <= h' / 4, which keeps steps short where the sigmoid is flat.
-            curve[p] = rise * (_QUARTER * share + max(_NONE, (_ONE - _TWO * h[t]) * gap))
+            probability = growth[t] * scale
+            gap = probability - target[p]
+            gradient[p] = rise * gap
+            # With (h')^2 bounded by h' / 4, which keeps steps short where the sigmoid is flat.
+            curvature[p] = rise * (_QUARTER * probability + max(_ZERO, (_ONE - _TWO * h[t]) * gap))

@@ -1,18 +1,18 @@
-"""Ratings as a mean, two biases and an inner product, by stochastic gradient descent.
+"""Biased matrix factorisation of ratings by stochastic gradient descent.
 
 Objective of a rating y of item i by user u, with the error e = y - mean - b_u - c_i - x_u.v_i:
 
     e^2 + s_u |x_u|^2 + t_i |v_i|^2 + h_u b_u^2 + g_i c_i^2
 
-and a step moves all of them along half of its gradient (Funk 2006; Koren, Bell and Volinsky 2009). An epoch costs about
-4 d multiply-adds a rating. How blocks are worked on: see `sgd`; steps with other rows: see `sse`.
+A step moves all parameters against half of its gradient (Funk 2006; Koren, Bell and Volinsky 2009). An epoch costs
+about 4 d multiply-adds per rating. For the blocks see `sgd`, for steps with replaced rows see `sse`.
 
-Dropout as in the code of Wu et al. (2019): the prediction is that of the whole vectors, but each coordinate of x_u and
-of v_i moves only with probability keep / FULL, and then 1 / that as far, so that on average the step is the same.
-keep = None is no dropout, and compiled apart: it costs nothing then. Biases always move.
+Dropout as in the code of Wu et al. (2019): the prediction uses the whole vectors, but each coordinate of x_u and of v_i
+is updated only with probability keep / FULL, with the update divided by that probability, so that the expected step is
+the same. Biases are always updated. keep = None means no dropout; it is a specialisation of its own without overhead.
 
-Arrays: s, h float32[users], t, g float32[items]: the penalties; X float32[users, d], b float32[users], V float32[items,
-d], c float32[items] are updated. bias_lr = 0 leaves b and c alone.
+Shapes: s, h float32[users], t, g float32[items], the regularisation; X float32[users, d], b float32[users], V
+float32[items, d], c float32[items] are updated. bias_lr = 0 leaves b and c unchanged.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from .threads import kernel
 
 
 @kernel
-def _move_some(
+def _dropout_step(
     state: np.ndarray,
     keep: np.uint32,
-    move: np.float32,
-    hold_x: np.float32,
-    hold_v: np.float32,
+    rate: np.float32,
+    shrink_x: np.float32,
+    shrink_v: np.float32,
     x: np.ndarray,
     v: np.ndarray,
 ) -> None:
-    """x and v a step along move * (v, x) - (hold_x x, hold_v v), in coordinates drawn one by one."""
-    longer = np.float32(FULL) / np.float32(keep)
-    move, hold_x, hold_v = move * longer, hold_x * longer, hold_v * longer
+    """Update x by rate * v - shrink_x x and v by rate * x - shrink_v v, in randomly chosen coordinates."""
+    boost = np.float32(FULL) / np.float32(keep)
+    rate, shrink_x, shrink_v = rate * boost, shrink_x * boost, shrink_v * boost
     word = next_word(state)
-    none = np.float32(0)
+    zero = np.float32(0)
     for f in range(x.size):
         coins = scatter(word, f)
         a, b = x[f], v[f]
-        x[f] = a + (move * b - hold_x * a if (coins & LOW) < keep else none)
-        v[f] = b + (move * a - hold_v * b if (coins >> SHIFT) < keep else none)
+        x[f] = a + (rate * b - shrink_x * a if (coins & LOW) < keep else zero)
+        v[f] = b + (rate * a - shrink_v * b if (coins >> SHIFT) < keep else zero)
 
 
 @kernel
 def step(
     start: int,
     stop: int,
-    turn: int,
+    round_: int,
     blocks: Blocks,
     seed: int,
     lr: np.float32,
@@ -66,12 +66,12 @@ def step(
     V: np.ndarray,
     c: np.ndarray,
 ) -> None:
-    """One pass over the blocks that are the groups' turn, in random order."""
+    """Process the blocks of this round for the groups start..stop, entries in random order."""
     d = X.shape[1]
     state = np.empty(1, np.uint64)
     one = np.float32(1)
     for group in range(start, stop):
-        block = group * blocks.side + (group + turn) % blocks.side
+        block = group * blocks.side + (group + round_) % blocks.side
         low, high = blocks.first[block], blocks.first[block + 1]
         seek(state, seed, block)
         shuffle(state, low, high, blocks.user, blocks.item, blocks.value)
@@ -82,14 +82,14 @@ def step(
             for f in range(d):
                 dot += x[f] * v[f]
             error = blocks.value[p] - mean - b[u] - c[i] - dot
-            move = lr * error
+            rate = lr * error
             if keep is None:
                 keep_x, keep_v = one - lr * s[u], one - lr * t[i]
                 for f in range(d):
                     old = x[f]
-                    x[f] = keep_x * old + move * v[f]
-                    v[f] = keep_v * v[f] + move * old
+                    x[f] = keep_x * old + rate * v[f]
+                    v[f] = keep_v * v[f] + rate * old
             else:
-                _move_some(state, keep, move, lr * s[u], lr * t[i], x, v)
+                _dropout_step(state, keep, rate, lr * s[u], lr * t[i], x, v)
             b[u] += bias_lr * (error - h[u] * b[u])
             c[i] += bias_lr * (error - g[i] * c[i])

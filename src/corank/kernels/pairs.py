@@ -1,9 +1,10 @@
-"""Loss over a list of given pairs: Primal-CR when the input is comparisons, or the loss no squared hinge.
+"""Ranking loss over explicit pairs, and the pairs that a list of ratings contains.
 
     sum over pairs of phi(m_high - m_low);   squared hinge: max(0, 1 - z)^2,   logistic: log(1 + exp(-z))
 
-Of one list: score float32[n]; high, low int32[pairs], positions in the list; slope float32[n], d loss / d m;
-bend float32[pairs], phi''. Time and memory are linear in the pairs, so O(n^2) for a list of ratings.
+Primal-CR needs it where the input is comparisons, or where the loss is not the squared hinge. Of one list: score
+float32[n]; high, low int32[pairs], positions in the list; gradient float32[n], d loss / d m; curvature float32[pairs],
+phi''. Time and memory are linear in the number of pairs, so O(n^2) for a list of ratings.
 """
 
 from __future__ import annotations
@@ -17,56 +18,42 @@ LOGISTIC = 2
 
 
 @kernel
-def prepare(
-    score: np.ndarray, high: np.ndarray, low: np.ndarray, kind: int, slope: np.ndarray, bend: np.ndarray
+def evaluate(
+    score: np.ndarray, high: np.ndarray, low: np.ndarray, kind: int, gradient: np.ndarray, curvature: np.ndarray
 ) -> float:
-    """Slope and second derivatives at these scores; returns the loss."""
+    """Gradient and second derivatives at these scores; returns the loss."""
     loss = 0.0
-    for p in range(slope.size):
-        slope[p] = 0
+    for p in range(gradient.size):
+        gradient[p] = 0
     for t in range(high.size):
         z = score[high[t]] - score[low[t]]
-        force = np.float32(0)
-        bend[t] = 0
+        pull = np.float32(0)
+        curvature[t] = 0
         if kind == SQUARED_HINGE:
             if z < np.float32(1):
                 short = np.float32(1) - z
                 loss += np.float64(short) * np.float64(short)
-                force = np.float32(2) * short
-                bend[t] = 2
+                pull = np.float32(2) * short
+                curvature[t] = 2
         else:
-            away = np.exp(-abs(z))  # never overflows
-            loss += np.log1p(np.float64(away)) + max(0.0, -np.float64(z))
-            force = (away if z > 0 else np.float32(1)) / (np.float32(1) + away)
-            bend[t] = force * (np.float32(1) - force)
-        slope[high[t]] -= force
-        slope[low[t]] += force
+            decay = np.exp(-abs(z))  # never overflows
+            loss += np.log1p(np.float64(decay)) + max(0.0, -np.float64(z))
+            pull = (decay if z > 0 else np.float32(1)) / (np.float32(1) + decay)
+            curvature[t] = pull * (np.float32(1) - pull)
+        gradient[high[t]] -= pull
+        gradient[low[t]] += pull
     return loss
 
 
 @kernel
-def curve(b: np.ndarray, high: np.ndarray, low: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
-    """out = the Hessian of the loss in m, times b."""
+def hessian_product(b: np.ndarray, high: np.ndarray, low: np.ndarray, curvature: np.ndarray, out: np.ndarray) -> None:
+    """out = H b, with H the Hessian of the loss with respect to m."""
     for p in range(out.size):
         out[p] = 0
     for t in range(high.size):
-        pull = bend[t] * (b[high[t]] - b[low[t]])
-        out[high[t]] += pull
-        out[low[t]] -= pull
-
-
-@kernel
-def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: np.ndarray, width: np.ndarray) -> None:
-    """Number the different values of each list from 0 upwards; width[i]: how many there are."""
-    for i in range(start, stop):
-        first = indptr[i]
-        order = np.argsort(value[first : indptr[i + 1]])
-        rank = 0
-        for q in range(order.size):
-            if q > 0 and value[first + order[q]] != value[first + order[q - 1]]:
-                rank += 1
-            level[first + order[q]] = rank
-        width[i] = rank + 1 if order.size > 0 else 0
+        change = curvature[t] * (b[high[t]] - b[low[t]])
+        out[high[t]] += change
+        out[low[t]] -= change
 
 
 @kernel
@@ -79,7 +66,7 @@ def enumerate_pairs(
     high: np.ndarray,
     low: np.ndarray,
 ) -> None:
-    """All pairs of different level of each list, in the places that pair_indptr gives."""
+    """All pairs of different level of each list; pair_indptr says where those of each list go."""
     for i in range(start, stop):
         first = indptr[i]
         n = indptr[i + 1] - first

@@ -1,15 +1,16 @@
-"""One Newton step on each row of a factor matrix, the other side staying as it is.
+"""One Newton step on each row of a factor matrix, with the other side held fixed.
 
-For a loss of scores x.y that has the slope s_p and at most the curvature c_p >= 0 at entry p, the step of row x is
+For a loss of scores x.y with gradient g_p and curvature at most c_p >= 0 at entry p, the step of row x is
 
-    -(reg I + sum_p c_p y_p y_p')^-1 (reg x + sum_p s_p y_p),
+    -(reg I + sum_p c_p y_p y_p')^-1 (reg x + sum_p g_p y_p),
 
-by a few steps of conjugate gradient that never form the matrix. Rows do not see each other: for users that is exact
-where a list is one user's, for items it is, like the entries' curvatures, an upper bound of the Hessian. What the step
-does to the scores comes along with it. Cost: n d (2 + 2 steps) multiply-adds for n entries of d coordinates.
+found by a few steps of conjugate gradient that never form the matrix. Rows are treated independently: for users, whose
+lists are their own, that is exact; for items it replaces the Hessian by an upper bound, as the curvatures of the
+entries do. The change of the scores comes along with the step. Cost: n d (2 + 2 cg_steps) multiply-adds for n entries
+of d coordinates.
 
-Shapes: indptr int64[R + 1]; other int32[n] row of Y of each entry; place int64[n] where the entry's slope, curve and
-moved (float32[n]) stand; Y float32[m, d]; X, step float32[R, d].
+Shapes: indptr int64[R + 1]; other int32[n], row of Y of each entry; place int64[n], position of the entry in gradient,
+curvature and score (float32[n]); Y float32[m, d]; X float32[R, d].
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from __future__ import annotations
 import numpy as np
 
 from .threads import kernel
+from .vectors import longest_row
 
 
 @kernel
 def _sum_rows(first: int, n: int, other: np.ndarray, weight: np.ndarray, Y: np.ndarray, out: np.ndarray) -> None:
-    """out += sum_p weight_p y_p over n entries from `first` on, four of them at a time."""
+    """out += sum_p weight_p y_p over n entries from `first` on, four at a time."""
     d = out.size
     p = 0
     while p + 4 <= n:
@@ -39,18 +41,18 @@ def _sum_rows(first: int, n: int, other: np.ndarray, weight: np.ndarray, Y: np.n
 
 
 @kernel
-def _bend(
+def _hessian_product(
     first: int,
     n: int,
     other: np.ndarray,
-    curve: np.ndarray,
+    curvature: np.ndarray,
     Y: np.ndarray,
-    way: np.ndarray,
+    direction: np.ndarray,
     along: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """along_p = y_p . way, and out += sum_p curve_p along_p y_p, while the rows of Y are at hand."""
-    d = way.size
+    """along_p = y_p . direction, and out += sum_p curvature_p along_p y_p, in one pass over the rows of Y."""
+    d = direction.size
     p = 0
     while p + 4 <= n:
         j, k, i, m = other[first + p], other[first + p + 1], other[first + p + 2], other[first + p + 3]
@@ -59,16 +61,16 @@ def _bend(
         c = np.float32(0)
         e = np.float32(0)
         for f in range(d):
-            x = way[f]
+            x = direction[f]
             a += x * Y[j, f]
             b += x * Y[k, f]
             c += x * Y[i, f]
             e += x * Y[m, f]
         along[p], along[p + 1], along[p + 2], along[p + 3] = a, b, c, e
-        a *= curve[p]
-        b *= curve[p + 1]
-        c *= curve[p + 2]
-        e *= curve[p + 3]
+        a *= curvature[p]
+        b *= curvature[p + 1]
+        c *= curvature[p + 2]
+        e *= curvature[p + 3]
         for f in range(d):
             out[f] += (a * Y[j, f] + b * Y[k, f]) + (c * Y[i, f] + e * Y[m, f])
         p += 4
@@ -76,9 +78,9 @@ def _bend(
         j = other[first + p]
         a = np.float32(0)
         for f in range(d):
-            a += way[f] * Y[j, f]
+            a += direction[f] * Y[j, f]
         along[p] = a
-        a *= curve[p]
+        a *= curvature[p]
         for f in range(d):
             out[f] += a * Y[j, f]
         p += 1
@@ -91,76 +93,74 @@ def row_steps(
     indptr: np.ndarray,
     other: np.ndarray,
     place: np.ndarray,
-    slope: np.ndarray,
-    curve: np.ndarray,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
     Y: np.ndarray,
     reg: float,
-    steps: int,
-    share: float,
+    cg_steps: int,
+    scale: float,
     X: np.ndarray,
     score: np.ndarray,
 ) -> None:
-    """Add a share of the Newton step to each row, and what it does to the score of each entry.
+    """Add `scale` times the Newton step to each row, and update the scores of its entries unless `score` is empty.
 
-    At most `steps` steps of conjugate gradient; 0 of them: minus the gradient is the step.
+    At most `cg_steps` steps of conjugate gradient; with 0 of them the step is minus the gradient.
     """
     d = X.shape[1]
-    longest = 0
-    for r in range(start, stop):
-        longest = max(longest, indptr[r + 1] - indptr[r])
+    longest = longest_row(start, stop, indptr)
     weight = np.empty(longest, np.float32)
-    bent = np.empty(longest, np.float32)
+    bound = np.empty(longest, np.float32)
     along = np.empty(longest, np.float32)
     shift = np.empty(longest, np.float32)
     step = np.empty(d, np.float32)
-    way = np.empty(d, np.float32)
-    left = np.empty(d, np.float32)
+    direction = np.empty(d, np.float32)
+    residual = np.empty(d, np.float32)
     image = np.empty(d, np.float32)
     for r in range(start, stop):
         first = indptr[r]
         n = indptr[r + 1] - first
         for p in range(n):
-            weight[p] = -slope[place[first + p]]
-            bent[p] = curve[place[first + p]]
+            weight[p] = -gradient[place[first + p]]
+            bound[p] = curvature[place[first + p]]
             shift[p] = 0
         for f in range(d):
-            left[f] = -reg * X[r, f]
-        _sum_rows(first, n, other, weight, Y, left)
-        now = np.float32(0)
+            residual[f] = -reg * X[r, f]
+        _sum_rows(first, n, other, weight, Y, residual)
+        norm = np.float32(0)
         for f in range(d):
-            now += left[f] * left[f]
-            way[f] = left[f]
+            norm += residual[f] * residual[f]
+            direction[f] = residual[f]
             step[f] = 0
-        goal = np.float32(1e-6) * now
-        for _ in range(max(steps, 1)):
-            if not now > 1e-30:
+        goal = np.float32(1e-6) * norm
+        for _ in range(max(cg_steps, 1)):
+            if not norm > 1e-30:
                 break
             for f in range(d):
-                image[f] = reg * way[f]
-            _bend(first, n, other, bent, Y, way, along, image)
-            length = np.float32(1)
-            if steps > 0:
-                bow = np.float32(0)
+                image[f] = reg * direction[f]
+            _hessian_product(first, n, other, bound, Y, direction, along, image)
+            step_size = np.float32(1)
+            if cg_steps > 0:
+                product = np.float32(0)
                 for f in range(d):
-                    bow += way[f] * image[f]
-                if not bow > 1e-30:
+                    product += direction[f] * image[f]
+                if not product > 1e-30:
                     break
-                length = now / bow
-            fresh = np.float32(0)
+                step_size = norm / product
+            new_norm = np.float32(0)
             for f in range(d):
-                step[f] += length * way[f]
-                left[f] -= length * image[f]
-                fresh += left[f] * left[f]
+                step[f] += step_size * direction[f]
+                residual[f] -= step_size * image[f]
+                new_norm += residual[f] * residual[f]
             for p in range(n):
-                shift[p] += length * along[p]
-            if fresh < goal:
+                shift[p] += step_size * along[p]
+            if new_norm < goal:
                 break
-            turn = fresh / now
-            now = fresh
+            beta = new_norm / norm
+            norm = new_norm
             for f in range(d):
-                way[f] = left[f] + turn * way[f]
+                direction[f] = residual[f] + beta * direction[f]
         for f in range(d):
-            X[r, f] += share * step[f]
+            X[r, f] += scale * step[f]
         if score.size > 0:
             for p in range(n):
-                score[place[first + p]] += share * shift[p]
+                score[place[first + p]] += scale * shift[p]

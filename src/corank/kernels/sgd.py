@@ -1,14 +1,14 @@
-"""Stochastic gradient descent on the entries of a matrix that several threads share and none of them can change.
+"""Stochastic gradient descent on the entries of a matrix in parallel, with results that do not depend on the threads.
 
-Users are dealt at random into B groups and items into B stripes, which cuts the entries into B x B blocks (Gemulla et
-al. 2011). In turn t the block of group a and stripe (a + t) mod B is worked on for all a at once: no two of them share
-a user or an item, so the result is that of one thread, whatever the number of threads. B hangs on the data alone, every
-block draws from its own random stream, and each epoch deals anew, so that any two items meet in a stripe equally often.
+Users are assigned at random to B groups and items to B stripes, which splits the entries into B x B blocks (Gemulla et
+al. 2011). In round t, block (a, (a + t) mod B) is processed for all groups a at once: no two of these blocks share a
+user or an item, so any number of threads gives the same result. B depends on the data alone, every block draws from its
+own random stream, and each epoch uses a new assignment, so that any two items share a stripe equally often.
 
 Shapes: n entries; user, item int32[n], value float32[n] (or int32[n], a count); group int32[users] and stripe
-int32[items] say where everybody was dealt; first int64[B * B + 1] cuts them into blocks, group by group;
-user_place int32[users] and item_place int32[items] count within a group or stripe; members int32[items] lists the items
-stripe by stripe, cut by member_first int64[B + 1].
+int32[items], the assignment; first int64[B * B + 1], where each block begins, group by group; user_place int32[users]
+and item_place int32[items], positions within a group or stripe; members int32[items], the items stripe by stripe;
+member_first int64[B + 1], where each stripe begins in it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .threads import kernel, run
 
 
 class Entries(NamedTuple):
-    """Who, what and how much, one entry each."""
+    """User, item and value of each entry."""
 
     user: np.ndarray
     item: np.ndarray
     value: np.ndarray
 
 
-class Parts(NamedTuple):
-    """Users dealt into groups and items into stripes."""
+class Partition(NamedTuple):
+    """Assignment of users to groups and of items to stripes."""
 
     side: int
     group: np.ndarray
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Entries, dealt into side x side blocks."""
+    """Entries, sorted into side x side blocks."""
 
     side: int
     first: np.ndarray
@@ -57,45 +57,46 @@ class Blocks(NamedTuple):
     member_first: np.ndarray
 
 
-def sides(entries: int, users: int, items: int) -> int:
+def grid_side(entries: int, users: int, items: int) -> int:
     """The number B of groups and stripes.
 
-    Enough work in a turn to be worth handing out, enough items in a stripe to compare, and never so large a block that
-    a bit for each of its pairs would leave the cache for good (16 MB).
+    Small enough for each block to be worth a task and for a stripe to have enough items to draw negatives from; large
+    enough for a bit per user-item pair of a block to fit into the cache (16 MB).
     """
     wanted = max(min(16, entries // 20_000), math.isqrt(users * items // (8 * 16_000_000)))
     return max(1, min(wanted, users // 8, items // 32))
 
 
-def draw(rng: np.random.Generator, users: int, items: int, side: int) -> Parts:
-    """A new random deal of users into groups and of items into stripes."""
-    group, user_place, _, _ = _parts(rng, users, side)
-    return Parts(side, group, user_place, *_parts(rng, items, side))
+def random_partition(rng: np.random.Generator, users: int, items: int, side: int) -> Partition:
+    """A new random assignment of users to groups and of items to stripes."""
+    group, user_place, _, _ = _assign(rng, users, side)
+    return Partition(side, group, user_place, *_assign(rng, items, side))
 
 
-def fill(parts: Parts, entries: Entries) -> Blocks:
+def sort_into_blocks(partition: Partition, entries: Entries) -> Blocks:
     """The entries sorted into their blocks."""
-    side = parts.side
+    side = partition.side
     first = np.zeros(side * side + 1, np.int64)
     user, item, value = (np.empty_like(column) for column in entries)
-    _place(*entries, parts.group, parts.stripe, side, first, user, item, value)
-    places = (parts.user_place, parts.item_place, parts.members, parts.member_first)
+    _sort(*entries, partition.group, partition.stripe, side, first, user, item, value)
+    places = (partition.user_place, partition.item_place, partition.members, partition.member_first)
     return Blocks(side, first, user, item, value, *places)
 
 
-def deal(rng: np.random.Generator, entries: Entries, users: int, items: int) -> Blocks:
-    """A new random deal, and the entries sorted into its blocks."""
-    return fill(draw(rng, users, items, sides(entries.user.size, users, items)), entries)
+def random_blocks(rng: np.random.Generator, entries: Entries, users: int, items: int) -> Blocks:
+    """The entries sorted into the blocks of a new random partition."""
+    partition = random_partition(rng, users, items, grid_side(entries.user.size, users, items))
+    return sort_into_blocks(partition, entries)
 
 
 def sweep(step: Callable[..., Any], blocks: Blocks, *args: Any) -> None:
-    """One epoch: `step(start, stop, turn, blocks, *args)` works on the blocks of the groups start..stop in a turn."""
-    for turn in range(blocks.side):
-        run(step, blocks.side, turn, blocks, *args)
+    """One epoch: `step(start, stop, round_, blocks, *args)` processes one block per group start..stop in each round."""
+    for round_ in range(blocks.side):
+        run(step, blocks.side, round_, blocks, *args)
 
 
-def _parts(rng: np.random.Generator, count: int, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(part of each, place in the part, members part by part, where each part begins) of a random deal."""
+def _assign(rng: np.random.Generator, count: int, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A random partition into `side` parts: (part of each, place in the part, members by part, where parts begin)."""
     members = rng.permutation(count).astype(np.int32)
     first = np.arange(side + 1, dtype=np.int64) * count // side
     part, place = np.empty((2, count), np.int32)
@@ -105,7 +106,7 @@ def _parts(rng: np.random.Generator, count: int, side: int) -> tuple[np.ndarray,
 
 
 @kernel
-def _place(
+def _sort(
     user: np.ndarray,
     item: np.ndarray,
     value: np.ndarray,
@@ -117,33 +118,33 @@ def _place(
     out_item: np.ndarray,
     out_value: np.ndarray,
 ) -> None:
-    """Sort the entries by block: count, then put."""
+    """Sort the entries by block (counting sort)."""
     for p in range(user.size):
         first[group[user[p]] * side + stripe[item[p]] + 1] += 1
     for k in range(side * side):
         first[k + 1] += first[k]
-    fill = first[:-1].copy()
+    cursor = first[:-1].copy()
     for p in range(user.size):
         k = group[user[p]] * side + stripe[item[p]]
-        at = fill[k]
-        fill[k] = at + 1
+        at = cursor[k]
+        cursor[k] = at + 1
         out_user[at] = user[p]
         out_item[at] = item[p]
         out_value[at] = value[p]
 
 
 @kernel
-def below(state: np.ndarray, n: int) -> int:
-    """The next whole number of the stream, uniform in 0..n."""
+def random_below(state: np.ndarray, n: int) -> int:
+    """The next random integer of the stream, uniform in 0..n - 1."""
     return int(uniform(state) * n)
 
 
 @kernel
-def free(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int) -> int:
-    """A column that is not among index[low:high] (rising), each of them equally likely; there must be one."""
-    k: int = below(state, columns - (high - low))
+def random_absent(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int) -> int:
+    """A uniformly random column that is not in index[low:high] (increasing); there must be one."""
+    k: int = random_below(state, columns - (high - low))
     first = low
-    while low < high:  # the first place with more than k free columns before it
+    while low < high:  # the first position with more than k absent columns before it
         middle = (low + high) >> 1
         if index[middle] - (middle - first) > k:
             high = middle
@@ -154,9 +155,9 @@ def free(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int
 
 @kernel
 def shuffle(state: np.ndarray, start: int, stop: int, user: np.ndarray, item: np.ndarray, value: np.ndarray) -> None:
-    """Bring the entries start..stop into random order."""
+    """Shuffle the entries start..stop."""
     for p in range(stop - 1, start, -1):
-        q = start + below(state, p - start + 1)
+        q = start + random_below(state, p - start + 1)
         user[p], user[q] = user[q], user[p]
         item[p], item[q] = item[q], item[p]
         value[p], value[q] = value[q], value[p]

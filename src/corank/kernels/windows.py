@@ -1,15 +1,15 @@
-"""Squared-hinge loss of all comparable pairs of a list, in O(n log n): the heart of Primal-CR++.
+"""Squared-hinge loss over all comparable pairs of a list in O(n log n): the core of Primal-CR++.
 
     sum over pairs with level_j < level_k of max(0, 1 - (m_k - m_j))^2
 
-A pair is active when m_k <= m_j + 1, so with the scores sorted each item meets a prefix of the list (partners of higher
-level) and a suffix (partners of lower level). Where these windows end depends on the scores alone: they are found once
-a half-step and serve the gradient and every Hessian product (dissertation, ch. 3; the printed sums run over the wrong
-levels, see docs/primal-cr.md).
+A pair is active when m_k <= m_j + 1. With the scores sorted, the active partners of higher level of an item are a
+prefix of the list, and those of lower level a suffix. Where these windows end depends on the scores alone, so they are
+found once per half-step and serve the gradient and every Hessian-vector product (dissertation, ch. 3; the sums printed
+there run over the wrong levels, see docs/primal-cr.md).
 
-Of one list: score float32[n]; level int32[n], from 0; order int32[n], positions by rising score; up, down int32[n],
-ends of the windows of the item at each sorted place; pairs float32[n], active pairs of each item; slope float32[n],
-d loss / d m. width: number of levels; above, below [work_size], higher, lower [n]: work space.
+Of one list: score float32[n]; level int32[n], from 0; order int32[n], positions by increasing score; up, down int32[n],
+ends of the windows of the item at each sorted place; active float32[n], number of active pairs of each item; gradient
+float32[n], d loss / d m. width: number of levels; above, below [work_size], higher, lower [n]: work space.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 from .threads import kernel
 
 LANES = 8  # floats in a vector
-MANY = 64  # levels from which a tree beats a lane a level
+MANY = 64  # levels; with more of them a Fenwick tree is faster than one vector lane per level
 
 
 @kernel
 def lanes_of(width: int) -> int:
-    """Levels rounded up to whole vectors."""
+    """Number of levels, rounded up to whole vectors."""
     return (width + LANES - 1) // LANES * LANES
 
 
 @kernel
 def _sort(score: np.ndarray, order: np.ndarray) -> None:
-    """Order the scores, starting from the order they had last: between half-steps they move little.
+    """Sort by score, starting from the previous order: between half-steps scores change little.
 
-    Goes over to a fresh sort when the old order turns out to be of no help.
+    Falls back to a full sort when the previous order turns out to be of no use.
     """
     n = score.size
     moves = 0
@@ -68,7 +68,7 @@ def _find_windows(score: np.ndarray, order: np.ndarray, up: np.ndarray, down: np
 
 @kernel
 def work_size(n: int, width: int) -> int:
-    """Numbers of work space, for each of the two arrays, that a list of n items and `width` levels needs."""
+    """Size of each of the two work arrays for a list of n items and `width` levels."""
     return (n + 1) * lanes_of(width) if width <= MANY else width + 1
 
 
@@ -85,14 +85,14 @@ def _sums_in_lanes(
     higher: np.ndarray,
     lower: np.ndarray,
 ) -> None:
-    """Few levels: running sums with a lane a level, and differences of them."""
+    """Few levels: running sums with one vector lane per level, and differences of them."""
     n = b.size
     for r in range(lanes):
         above[r] = 0
         below[r] = 0
     zero = b.dtype.type(0)
     if lanes == LANES:
-        # The usual case once more with the distance between two rows written out: only then is it vector code.
+        # The usual case, written with a constant row size: only then does the compiler vectorise it.
         for q in range(n):
             at = order[q]
             value = b[at]
@@ -129,7 +129,7 @@ def _sums_in_trees(
     higher: np.ndarray,
     lower: np.ndarray,
 ) -> None:
-    """Many levels: the window slides over a Fenwick tree of levels, O(log levels) an item."""
+    """Many levels: the window slides over a Fenwick tree of levels, O(log levels) per item."""
     n = b.size
     for r in range(width + 1):
         tree[r] = 0
@@ -190,22 +190,22 @@ def _sums(
 
 
 @kernel
-def prepare(
+def evaluate(
     score: np.ndarray,
     level: np.ndarray,
     width: int,
     order: np.ndarray,
     up: np.ndarray,
     down: np.ndarray,
-    pairs: np.ndarray,
-    slope: np.ndarray,
+    active: np.ndarray,
+    gradient: np.ndarray,
     precise: np.ndarray,
     above: np.ndarray,
     below: np.ndarray,
     higher: np.ndarray,
     lower: np.ndarray,
 ) -> float:
-    """Order, windows, slope and active pairs at these scores; returns the loss. The last five: float64 work space."""
+    """Order, windows, gradient and active pairs at these scores; returns the loss. The last five: float64 scratch."""
     n = score.size
     _sort(score, order)
     _find_windows(score, order, up, down)
@@ -216,9 +216,10 @@ def prepare(
     for q in range(n):
         j = order[q]
         m = np.float64(score[j])
-        pairs[j] = higher[q] + lower[q]
-        slope[j] = higher[q] - lower[q]
-        # sum of x^2 over pairs = half of sum slope.m + half of the slope at the lower ends: no squares are summed.
+        active[j] = higher[q] + lower[q]
+        gradient[j] = higher[q] - lower[q]
+        # A pair with shortfall x adds 2x to the gradient at its lower item and -2x at its higher one, so x^2 is half of
+        # (gradient . m + its part at the lower item): no sums of squares are needed.
         loss += higher[q] * (m + 1.0) * (m + 1.0) + lower[q] * (m - 1.0) * m
     for p in range(n):
         precise[p] = score[p]
@@ -226,28 +227,28 @@ def prepare(
     for q in range(n):
         j = order[q]
         m = np.float64(score[j])
-        slope[j] = 2.0 * (m * pairs[j] + slope[j] - higher[q] - lower[q])
+        gradient[j] = 2.0 * (m * active[j] + gradient[j] - higher[q] - lower[q])
         loss -= (m + 1.0) * higher[q] + m * lower[q]
     return loss
 
 
 @kernel
-def curve(
+def hessian_product(
     b: np.ndarray,
     level: np.ndarray,
     width: int,
     order: np.ndarray,
     up: np.ndarray,
     down: np.ndarray,
-    pairs: np.ndarray,
+    active: np.ndarray,
     above: np.ndarray,
     below: np.ndarray,
     higher: np.ndarray,
     lower: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[j] = 2 (pairs_j b_j - sum of b over the active partners of j): the Hessian of the loss in m, times b."""
+    """out = H b, with H the Hessian with respect to m: out_j = 2 (active_j b_j - sum of b over its active partners)."""
     _sums(b, level, width, order, up, down, above, below, higher, lower)
     for q in range(b.size):
         j = order[q]
-        out[j] = np.float32(2) * (pairs[j] * b[j] - higher[q] - lower[q])
+        out[j] = np.float32(2) * (active[j] * b[j] - higher[q] - lower[q])

@@ -1,9 +1,4 @@
-"""What models of whole lists share: a loss of each user's list of scores u.v, lowered by alternating Newton steps.
-
-An epoch is a step on all users, then one on all items (see `kernels.row_steps`). No step length is to be chosen: the
-curvature of the loss says how far to go. Where the lists are drawn anew in each epoch, epoch t goes only t^-0.6 of the
-way, so that the factors settle on the mean over many draws instead of chasing the last one (Robbins and Monro 1951).
-"""
+"""What listwise factor models share: a loss of each user's list of scores, lowered by alternating Newton steps."""
 
 from __future__ import annotations
 
@@ -13,173 +8,172 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Array
-from ..model import Model
-from ._rated import Items
+from ..data import CSR, Array
+from ._factors import FactorModel
+from ._rated import GroupedEntries, by_item
 
 if TYPE_CHECKING:
     from ..training import Training
 
-FOLDS = 20  # steps on the vector of somebody new
-NOTHING = np.zeros(0, np.float32)
+FOLD_IN_STEPS = 20  # Newton steps on the vector of an unseen user
+NO_SCORES = np.zeros(0, np.float32)
 
 
-class Rule(NamedTuple):
-    """How a half-step is made."""
+class HalfStep(NamedTuple):
+    """How the rows of one side are updated."""
 
-    steps: int = 2  # of conjugate gradient; none: a gradient step
-    share: float = 1.0  # of the step that is taken
-    halvings: int = 8  # of a step that would raise the objective before it is given up; 0: never look
+    cg_steps: int = 2  # conjugate-gradient steps per Newton step; 0: a gradient step
+    scale: float = 1.0  # fraction of the Newton step, or learning rate of the gradient step
+    halvings: int = 8  # of a step that raises the objective before it is undone; 0: accept any step
 
 
 @dataclass(eq=False)
-class Lists:
-    """Lists of items, one a user, and what is known at their scores."""
+class ScoredLists:
+    """Lists of items, one per user, with loss, gradient and curvature at their current scores."""
 
-    indptr: NDArray[np.int64]
-    index: NDArray[np.int32]
-    columns: int
-    loss_of: tuple[Any, ...]  # the kernel of the loss, and its arguments before the scores
+    indptr: NDArray[np.int64]  # [users + 1]
+    index: NDArray[np.int32]  # [n] item of each entry
+    columns: int  # number of items
+    loss_kernel: tuple[Any, ...]  # the kernel that evaluates the loss, and its arguments before the scores
+
+    resampled = False  # whether `resample` draws new lists in each epoch
 
     def __post_init__(self) -> None:
         n = self.index.size
-        self.score, self.slope, self.curve = np.zeros((3, n), np.float32)
+        self.score, self.gradient, self.curvature = np.zeros((3, n), np.float32)
         self.loss = np.zeros(self.indptr.size - 1, np.float64)
-        self.owner = np.repeat(np.arange(self.loss.size, dtype=np.int32), np.diff(self.indptr))
-        self.by_user = Items(self.indptr, self.index, np.arange(n))
+        self.by_user = GroupedEntries(self.indptr, self.index, np.arange(n))
 
-    changing = False  # lists are drawn anew in each epoch
-
-    def redraw(self, seed: int) -> bool:
-        """Draw the lists anew; False where there is nothing to draw."""
+    def resample(self, seed: int) -> bool:
+        """Draw new lists; False where the lists are fixed."""
         return False
 
     def state(self) -> dict[str, Array]:
-        """The arrays that drawing changes."""
+        """The arrays that `resample` changes."""
         return {}
 
-    def link(self) -> None:
-        """Find the entries by item; to be repeated when the items of the lists have changed."""
-        from ..kernels.csr import count, stable_order
-
-        indptr = count(self.index, self.columns)
-        place = stable_order(self.index, self.by_user.place, indptr)
-        self.by_item = Items(indptr, self.owner[place], place)
+    def group_by_item(self) -> None:
+        """Set `by_item`; to be repeated after `resample` has changed the items of the lists."""
+        self.by_item = by_item(CSR(self.indptr, self.index, NO_SCORES, self.columns))
 
     def spread(self, items: int) -> float:
-        """sqrt(mean length of a list) + sqrt(mean entries of an item, if `items` can be in lists).
+        """sqrt(mean length of a list) + sqrt(mean number of entries per item, of `items` that can be in lists).
 
-        The largest singular value of random slopes at these places grows like this. Regularisation has to stand
-        against it: a fixed share of it was best or nearly so on every dataset tried, from 10 to 500 entries a list.
+        The largest singular value of a random gradient matrix with these entries grows like this, and regularisation
+        has to match it: a fixed multiple was the best or nearly so on every dataset tried, with 10 to 500 entries per
+        list.
         """
         n, lists = self.index.size, int(np.count_nonzero(np.diff(self.indptr)))
         return float(np.sqrt(n / max(1, lists)) + np.sqrt(n / max(1, items)))
 
     def rescore(self, users: Array, items: Array) -> None:
-        """Scores from the factors, and all that hangs on them."""
-        from ..kernels.primal_cr import products
+        """Compute the scores from the factors, and evaluate the loss there."""
+        from ..kernels.threads import run
+        from ..kernels.vectors import inner_products
+
+        run(inner_products, self.loss.size, self.indptr, self.index, users, items, self.score, cost=self.indptr)
+        self.evaluate()
+
+    def evaluate(self) -> None:
+        """Loss, gradient and curvature at the scores."""
         from ..kernels.threads import run
 
-        run(products, self.loss.size, self.indptr, self.index, users, items, self.score, cost=self.indptr)
-        self.look()
-
-    def look(self) -> None:
-        """Slope, curve and loss at the scores."""
-        from ..kernels.threads import run
-
-        kernel, *arguments = self.loss_of
-        state = (self.score, self.slope, self.curve, self.loss)
+        kernel, *arguments = self.loss_kernel
+        state = (self.score, self.gradient, self.curvature, self.loss)
         run(kernel, self.loss.size, self.indptr, *arguments, *state, cost=self.indptr)
 
     def objective(self, reg: float, users: Array, items: Array) -> float:
-        """The loss of all lists at their scores, and the regularisation."""
+        """The loss of all lists at their scores, plus the regularisation."""
         return float(self.loss.sum()) + penalty(reg, users) + penalty(reg, items)
 
-    def move(self, side: Items, fixed: Array, moving: Array, reg: float, rule: Rule, last: bool = False) -> None:
-        """Move the rows of `moving`; `last`: nobody needs the scores afterwards."""
+    def update(
+        self, side: GroupedEntries, fixed: Array, moving: Array, reg: float, how: HalfStep, last: bool = False
+    ) -> None:
+        """Update the rows of `moving` in place; `last`: the scores are not needed afterwards."""
         from ..kernels.row_steps import row_steps
         from ..kernels.threads import run
 
-        guarded = rule.halvings > 0
+        guarded = how.halvings > 0
         before = float(self.loss.sum()) + penalty(reg, moving)
         kept = (moving.copy(), self.score.copy()) if guarded else ()
-        how = (np.float32(reg), rule.steps, np.float32(rule.share))
-        score = NOTHING if last and not guarded else self.score
-        run(row_steps, len(moving), *side, self.slope, self.curve, fixed, *how, moving, score, cost=side.indptr)
+        options = (np.float32(reg), how.cg_steps, np.float32(how.scale))
+        score = NO_SCORES if last and not guarded else self.score
+        local = (self.gradient, self.curvature)
+        run(row_steps, len(moving), *side, *local, fixed, *options, moving, score, cost=side.indptr)
         if score.size:
-            self.look()
-        for halving in range(rule.halvings):
+            self.evaluate()
+        for halving in range(how.halvings):
             if float(self.loss.sum()) + penalty(reg, moving) <= before + 1e-8 * abs(before):
                 return
             for now, then in zip((moving, self.score), kept, strict=True):
-                now[:] = then if halving == rule.halvings - 1 else (now + then) / 2
-            self.look()
+                now[:] = then if halving == how.halvings - 1 else (now + then) / 2
+            self.evaluate()
 
 
 def penalty(reg: float, vectors: Array) -> float:
-    """reg / 2 times the squared length."""
+    """reg / 2 times the squared norm."""
     return 0.5 * reg * float(np.vdot(vectors, vectors))
 
 
-class Listwise(Model):
-    """A factor model that learns from lists; a subclass makes the lists."""
+class Listwise(FactorModel):
+    """A factor model of whole lists; a subclass builds the `ScoredLists`.
+
+    An epoch is one Newton step on all users, then one on all items (see `kernels.row_steps`). There is no learning rate
+    to tune: the curvature of the loss gives the step size. Where lists are resampled in each epoch, epoch t takes only
+    t^-0.6 of the step, so that the factors converge to the mean over many samples instead of following the last one
+    (Robbins and Monro 1951).
+    """
 
     dim: int
     epochs: int
     patience: int | None
-    reg_: float  # set before learning
+    reg_: float  # set before `_learn`
+    average_: NDArray[np.float32]
 
-    def _rule(self, epoch: int, drawn: bool) -> Rule:
-        """The half-steps of an epoch; a step that goes part of the way to where it should needs no guard."""
-        return Rule(share=epoch**-0.6, halvings=0) if drawn else Rule()
+    def _half_step(self, epoch: int, resampled: bool) -> HalfStep:
+        """How an epoch updates each side; a fraction of a step on resampled lists need not lower their objective."""
+        return HalfStep(scale=epoch**-0.6, halvings=0) if resampled else HalfStep()
 
-    def _learn(self, lists: Lists, training: Training) -> None:
-        """Factors of users and items. With patience, those of the best epoch are kept, and training stops after it."""
+    def _learn(self, lists: ScoredLists, training: Training) -> None:
+        """Learn the factors; users without a list get the average user's vector."""
         rng = training.rng
         U = self.user_factors_ = np.float32(0.1) * rng.standard_normal((lists.loss.size, self.dim), np.float32)
         V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
         self.average_ = np.zeros(self.dim, np.float32)
-        linked = False
+        grouped = False
         for epoch in training.epochs(**lists.state()):
-            # Each epoch starts from the factors and the lists alone, so that training can go on from them.
-            drawn = lists.redraw(int(rng.integers(2**62))) if epoch == 1 or lists.changing else False
-            if drawn or not linked:
-                lists.link()
-                linked = True
+            # Each epoch starts from the factors and the lists alone, so that training can resume from them.
+            resampled = lists.resample(int(rng.integers(2**62))) if epoch == 1 or lists.resampled else False
+            if resampled or not grouped:
+                lists.group_by_item()
+                grouped = True
             if epoch == 1:
-                V[np.diff(lists.by_item.indptr) == 0] = 0  # in no list: nothing is known
+                V[np.diff(lists.by_item.indptr) == 0] = 0  # items that are in no list
             lists.rescore(U, V)
-            rule = self._rule(epoch, drawn)
-            lists.move(lists.by_user, V, U, self.reg_, rule)
-            if drawn:
-                # Lists that change have no objective that falls from epoch to epoch: this one is between two steps.
+            how = self._half_step(epoch, resampled)
+            lists.update(lists.by_user, V, U, self.reg_, how)
+            if resampled:
+                # Resampled lists have no objective that falls from epoch to epoch: this is a loss between two steps.
                 value = {"loss": lists.objective(self.reg_, U, V)}
-                lists.move(lists.by_item, U, V, self.reg_, rule, last=True)
+                lists.update(lists.by_item, U, V, self.reg_, how, last=True)
             else:
-                lists.move(lists.by_item, U, V, self.reg_, rule)
+                lists.update(lists.by_item, U, V, self.reg_, how)
                 value = {"objective": lists.objective(self.reg_, U, V)}
             training.report(**value)
         some = np.diff(lists.indptr) > 0
         self.average_ = self.user_factors_[some].mean(axis=0)
         self.user_factors_[~some] = self.average_
 
-    def _fold(self, lists: Lists) -> NDArray[np.float32]:
-        """Vectors of new users: the steps of training, the items staying as they are; each row for itself."""
+    def _solve_lists(self, lists: ScoredLists) -> NDArray[np.float32]:
+        """Vectors of unseen users: the user steps of training with fixed items; rows do not influence each other."""
         rng = np.random.default_rng(self.seed)
         U = np.zeros((lists.loss.size, self.dim), np.float32)
-        drawn = True
-        for epoch in range(1, FOLDS + 1):
-            if drawn:
-                drawn = lists.redraw(int(rng.integers(2**62)))
+        resampled = True
+        for epoch in range(1, FOLD_IN_STEPS + 1):
+            if resampled:
+                resampled = lists.resample(int(rng.integers(2**62)))
                 lists.rescore(U, self.item_factors_)
-            share = epoch**-0.6 if drawn else 1.0
-            lists.move(lists.by_user, self.item_factors_, U, self.reg_, Rule(share=share, halvings=0))
+            scale = epoch**-0.6 if resampled else 1.0
+            lists.update(lists.by_user, self.item_factors_, U, self.reg_, HalfStep(scale=scale, halvings=0))
         U[np.diff(lists.indptr) == 0] = self.average_
         return U
-
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return np.asarray(self.user_factors_[users] @ self.item_factors_.T)
-
-    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
-        return np.asarray(scores, np.float64)

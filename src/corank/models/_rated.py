@@ -1,4 +1,4 @@
-"""Lists of ratings as the ranking models read them: levels within a user, the same entries by item, given pairs."""
+"""What models of preferences between rated items share: levels, entries by item, and fold-in of constant ratings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,74 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array
 from ..errors import CorankError
+from ._factors import FactorModel
 
-BACKGROUND = 200  # items that a list without differences is compared with
+BACKGROUND = 200  # popular items that the items of a user with constant ratings are compared with
 
 
-class Items(NamedTuple):
-    """The same entries by item: owner and place of each (see `kernels.primal_cr.collect`)."""
+class PreferenceModel(FactorModel):
+    """A factor model of each user's order of the rated items; a subclass writes `_fit` and `_solve_users`.
 
-    indptr: NDArray[np.int64]
-    owner: NDArray[np.int32]
-    place: NDArray[np.int64]
+    Users with constant ratings state no preference. They are folded in after training, as if they preferred their
+    items to the most popular ones, `background_`.
+    """
+
+    background_: NDArray[np.int32]
+
+    def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
+        """Vectors (rows, dim) that minimise the objective of each row, with the items as they were learned."""
+        raise NotImplementedError
+
+    def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
+        return self._fold_in_rows(histories.merged())
+
+    def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
+        constant = np.flatnonzero(levels_of(rows)[1] == 1)
+        users = self._solve_users(rows)
+        users[constant] = self._solve_users(self._above_background(rows.take(constant)))
+        return users
+
+    def _preferred_rating(self) -> float:
+        """The rating that the items of such a user are given, where the background items have 0."""
+        return 1.0
+
+    def _above_background(self, rows: CSR) -> CSR:
+        """The rows with their items at the preferred rating, and at 0 the background items that they do not contain."""
+        background, lengths = self.background_, np.diff(rows.indptr)
+        indptr = rows.indptr + background.size * np.arange(rows.rows + 1)
+        index = np.empty(indptr[-1], np.int32)
+        value = np.zeros(indptr[-1], np.float32)
+        own = np.arange(rows.index.size) + background.size * np.repeat(np.arange(rows.rows), lengths)
+        index[own], value[own] = rows.index, self._preferred_rating()
+        index[(indptr[1:] - background.size)[:, None] + np.arange(background.size)] = background
+        return CSR(indptr, index, value, rows.columns).merged()  # an item that is both: its rating plus 0
+
+
+class GroupedEntries(NamedTuple):
+    """The n entries of a sparse matrix, grouped by the rows of one side (users or items)."""
+
+    indptr: NDArray[np.int64]  # [rows + 1]
+    other: NDArray[np.int32]  # [n] row of the other side
+    place: NDArray[np.int64]  # [n] position of the entry in arrays that are ordered by user
+
+
+def by_item(rows: CSR) -> GroupedEntries:
+    """The entries of a matrix of users x items, grouped by item; users increase within an item."""
+    from ..kernels.csr import count, stable_order
+
+    indptr = count(rows.index, rows.columns)
+    place = stable_order(rows.index, np.arange(rows.index.size), indptr)
+    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
+    return GroupedEntries(indptr, owner[place], place)
+
+
+def most_popular(counts: Array) -> NDArray[np.int32]:
+    """The `background_`, from the number of ratings of each item."""
+    return np.argsort(-counts, kind="stable")[:BACKGROUND].astype(np.int32)
 
 
 def usual_reg(pairs: NDArray[np.int64], name: str) -> float:
-    """Regularisation by the pairs of each user: close to the best on MovieLens with 50 and with 200 ratings a user."""
+    """Regularisation from the number of pairs per user: near the best on MovieLens with 50 and 200 ratings per user."""
     if not pairs.any():
         raise CorankError(
             f"no user has two items of different rating, and {name} learns from such pairs: give ratings with "
@@ -31,23 +85,9 @@ def usual_reg(pairs: NDArray[np.int64], name: str) -> float:
     return float(38 * np.sqrt(pairs[pairs > 0].mean()))
 
 
-def against(rows: CSR, background: NDArray[np.int32]) -> CSR:
-    """The rows with their items at 1, and below them at 0 the background items that a row does not have."""
-    from ..kernels.csr import merged
-
-    lengths = np.diff(rows.indptr)
-    indptr = rows.indptr + background.size * np.arange(rows.rows + 1)
-    index = np.empty(indptr[-1], np.int32)
-    value = np.zeros(indptr[-1], np.float32)
-    own = np.arange(rows.index.size) + background.size * np.repeat(np.arange(rows.rows), lengths)
-    index[own], value[own] = rows.index, 1
-    index[(indptr[1:] - background.size)[:, None] + np.arange(background.size)] = background
-    return CSR(*merged(indptr, index, value), rows.columns)  # an item that is both adds up to 1
-
-
 def levels_of(rows: CSR) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The ratings of each row numbered from 0 by rising value, and how many different ones the row has."""
-    from ..kernels.pairs import levels
+    """Rank of each rating among the distinct ratings of its row, from 0, and the number of distinct ones per row."""
+    from ..kernels.csr import levels
     from ..kernels.threads import run
 
     level, width = np.empty(rows.index.size, np.int32), np.empty(rows.rows, np.int32)
@@ -55,23 +95,14 @@ def levels_of(rows: CSR) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return level, width
 
 
-def places(rows: CSR, comparisons: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the preferred and the other item of each comparison stand in their user's row, comparisons by user."""
+def pair_places(rows: CSR, comparisons: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Positions of the preferred and of the other item of each comparison in their user's row, sorted by user."""
     ordered = comparisons[np.argsort(comparisons[:, 0], kind="stable")]
     owner = np.repeat(np.arange(rows.rows), np.diff(rows.indptr))
-    keys = owner * rows.columns + rows.index  # rising: rows are sorted by column
-    who = ordered[:, 0].astype(np.int64)
+    keys = owner * rows.columns + rows.index  # increasing: rows are sorted by column
+    user = ordered[:, 0].astype(np.int64)
     high, low = (
-        (np.searchsorted(keys, who * rows.columns + ordered[:, side]) - rows.indptr[who]).astype(np.int32)
+        (np.searchsorted(keys, user * rows.columns + ordered[:, side]) - rows.indptr[user]).astype(np.int32)
         for side in (1, 2)
     )
     return high, low
-
-
-def by_item(rows: CSR) -> Items:
-    from ..kernels.csr import count, stable_order
-
-    indptr = count(rows.index, rows.columns)
-    place = stable_order(rows.index, np.arange(rows.index.size), indptr)
-    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-    return Items(indptr, owner[place], place)

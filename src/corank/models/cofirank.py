@@ -1,12 +1,4 @@
-"""CofiRank: maximum-margin matrix factorisation for NDCG (Weimer, Karatzoglou, Le and Smola, NIPS 2007).
-
-Objective: for every user the largest, over all orders of the rated items, of 1 - NDCG@top_k of that order plus a margin
-that the scores must win against it (see `kernels.cofirank`), plus reg / 2 (|U|^2 + |V|^2). The loss is convex in the
-scores and never below 1 - NDCG@top_k of the order by score. `loss="regression"` is the paper's other loss, half the
-squared error of every rating, by alternating least squares. Use it as the list-wise, large-margin ancestor of
-`primal_cr` and `sql_rank` in a comparison. An epoch costs up to passes * top_k * n^2 for a list of n ratings, and lists
-are cut to `list_length` random ones. Users are solved on all threads; the items are one chain of updates and use one.
-"""
+"""CofiRank: maximum-margin matrix factorisation for NDCG."""
 
 from __future__ import annotations
 
@@ -18,39 +10,52 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
-from ..model import Model
 from ..params import param
-from ._rated import Items, by_item, levels_of
+from ._factors import FactorModel
+from ._rated import GroupedEntries, by_item, levels_of
 
 if TYPE_CHECKING:
-    from ..kernels.cofirank import Lists
+    from ..kernels.ndcg_bound import NdcgLists
     from ..training import Training
 
-HALVINGS = 6  # of the way to item factors that are no better than the present ones
-PRECISE = 1e-4  # relative duality gap at which a folded-in user stands
-PATIENCE = 100  # dual steps at most to get there
-ROUNDS = 3  # times that this is done
-NO_BIAS = np.inf  # penalty on the biases of the least-squares kernel: CofiRank has none
+HALVINGS = 6  # of the step to item factors that do not lower the objective
+FOLD_IN_GAP = 1e-4  # relative duality gap at which the fold-in of a user has converged
+FOLD_IN_STEPS = 100  # dual steps at most, per round
+FOLD_IN_ROUNDS = 3  # each with new anchors
+NO_BIAS = np.inf  # regularisation of the biases of the least-squares kernel: CofiRank has none
 
 
 @dataclass(kw_only=True, eq=False)
-class CofiRank(Model):
-    """Matrix factorisation for a large-margin bound of NDCG."""
+class CofiRank(FactorModel):
+    """Matrix factorisation for a large-margin bound of NDCG.
 
-    dim: int = param(32, "size of the embeddings", low=1, high=65_536, search=(5, 100), log=True)
+    Objective: per user, the maximum over all orders of the rated items of 1 - NDCG@top_k of that order plus the margin
+    by which the scores prefer it to the ideal order, plus reg / 2 (|U|^2 + |V|^2). The loss is convex in the scores and
+    at least 1 - NDCG@top_k of the order by score. `loss="regression"` is the paper's other loss, half the squared error
+    of every rating, minimised by alternating least squares.
+
+    Reference: Weimer, Karatzoglou, Le and Smola, "CofiRank: maximum margin matrix factorization for collaborative
+    ranking", NIPS 2007.
+
+    Use it in comparisons, as the listwise large-margin predecessor of `PrimalCR` and `SQLRank`. An epoch costs up to
+    passes * top_k * n^2 operations per list of n ratings; lists are cut to `list_length` random ratings. Users are
+    solved on all threads; the item updates are sequential and use one thread.
+    """
+
+    dim: int = param(32, "embedding size", low=1, high=65_536, search=(5, 100), log=True)
     reg: float | None = param(
         None,
-        "regularisation (sqrt(ratings) * 0.007, or 0.035 for regression, when absent)",
+        "regularisation (default: 0.007 * sqrt(number of ratings), with 0.035 for regression)",
         low=1e-6,
     )
     reg_scale: float = param(
-        1.0, "multiple of that usual regularisation, where reg is absent", low=1e-3, search=(0.25, 4.0), log=True
+        1.0, "factor on the default regularisation, used when reg is not given", low=1e-3, search=(0.25, 4.0), log=True
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 30))
-    loss: str = param("ndcg", "what is minimised", choices=("ndcg", "regression"), search=("ndcg", "regression"))
-    top_k: int = param(10, "places that NDCG looks at", low=1)
-    passes: int = param(5, "dual steps on each list in each half of an epoch", low=1, search=(1, 10))
-    list_length: int = param(200, "longer lists are cut to that many random ratings", low=2)
+    loss: str = param("ndcg", "loss of a list", choices=("ndcg", "regression"), search=("ndcg", "regression"))
+    top_k: int = param(10, "cut-off of NDCG", low=1)
+    passes: int = param(5, "dual steps per list and half-step of an epoch", low=1, search=(1, 10))
+    list_length: int = param(200, "longer lists are cut to this many random ratings", low=2)
 
     needs_ratings: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
@@ -63,14 +68,14 @@ class CofiRank(Model):
                 "no user has two items of different rating, and CofiRank learns from such lists: give ratings with "
                 "more than one level, or use wmf for data without ratings"
             )
-        usual = 0.035 if self.loss == "regression" else 0.007  # of the best on MovieLens-100K
-        self.reg_ = float(self.reg_scale * usual * np.sqrt(rows.index.size) if self.reg is None else self.reg)
-        # What an item without a rating in a history is worth to the regression: what the happiest tenth gave.
+        usual = 0.035 if self.loss == "regression" else 0.007  # the best values on MovieLens-100K
+        self.reg_ = float(self.reg_scale * usual * np.sqrt(rows.index.size)) if self.reg is None else self.reg
+        # The value of an unrated item of a history in the regression: the 90 % quantile of the ratings.
         self.liked_ = float(np.quantile(rows.value, 0.9)) if self.loss == "regression" else 1.0
         self.best_ = 0.0
         self.average_ = np.zeros(self.dim, np.float32)
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
-        # Scores of 0 are a saddle, slow to leave: a first coordinate that all users share finds what everybody likes.
+        # Scores of 0 are a saddle point, slow to escape: a first coordinate that all users share learns popularity.
         self.user_factors_[:, 0] = 1
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         if self.loss == "regression":
@@ -78,27 +83,27 @@ class CofiRank(Model):
             return
         rows = self._cut(rows)
         self._fit_lists(rows, self._lists(rows), training)
-        alike = np.flatnonzero(~some)
-        self.user_factors_[alike] = self._fold(rows.take(alike))
+        constant = np.flatnonzero(~some)
+        self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
 
     # ---- NDCG ----------------------------------------------------------------------------------------------------
 
-    def _fit_lists(self, rows: CSR, lists: Lists, training: Training) -> None:
-        from ..kernels.primal_cr import products
+    def _fit_lists(self, rows: CSR, lists: NdcgLists, training: Training) -> None:
         from ..kernels.threads import run
+        from ..kernels.vectors import inner_products
 
         items, U = by_item(rows), self.user_factors_
         U[~lists.some] = 0
         score, loss = np.empty(rows.index.size, np.float32), np.empty(rows.rows)
-        run(products, rows.rows, *rows[:2], U, self.item_factors_, score, cost=rows.indptr)
+        run(inner_products, rows.rows, *rows[:2], U, self.item_factors_, score, cost=rows.indptr)
         self._losses(lists, score, loss)
-        # One plane a list for each side, at first that of the ideal order.
+        # The dual state: one linear function per list and side, that of the ideal order at first.
         mixed, height = np.stack([lists.anchor] * 2), np.zeros((2, rows.rows))
-        planes = list(zip(mixed, height, strict=True))
+        item_dual, user_dual = zip(mixed, height, strict=True)
         for _ in training.epochs(score=score, loss=loss, anchor=lists.anchor, mixed=mixed, height=height):
-            self._item_step(rows, lists, items, planes[0], score, loss, training.rng)
+            self._item_step(rows, lists, items, item_dual, score, loss, training.rng)
             ceiling = loss + 0.5 * self.reg_ * np.einsum("if,if->i", U, U, dtype=np.float64)
-            self._user_steps(lists, self.passes, 1e-6, ceiling, planes[1], U, score)
+            self._user_steps(lists, self.passes, 1e-6, ceiling, user_dual, U, score)
             self._losses(lists, score, loss)
             objective = float(loss.sum()) + self._penalty(U) + self._penalty(self.item_factors_)
             training.report(objective=objective)
@@ -106,14 +111,13 @@ class CofiRank(Model):
         self.best_ = self._liked_score(rows, score)
 
     def _liked_score(self, rows: CSR, score: NDArray[np.float32]) -> float:
-        """The mean score of what users rated highest, of those who rated differently."""
+        """Mean score of the items that each user rated highest, over users with different ratings."""
         level, width = levels_of(rows)
         lengths = np.diff(rows.indptr)
         return float(score[(level == np.repeat(width - 1, lengths)) & np.repeat(width > 1, lengths)].mean())
 
-    def _lists(self, rows: CSR) -> Lists:
-        """The lists as the kernels want them."""
-        from ..kernels.cofirank import Lists, prepare
+    def _lists(self, rows: CSR) -> NdcgLists:
+        from ..kernels.ndcg_bound import NdcgLists, gains
         from ..kernels.threads import run
 
         lowest = float(rows.value.min(initial=0.0))
@@ -126,12 +130,12 @@ class CofiRank(Model):
         discount = np.where(place < self.top_k, 1 / np.log2(place + 2), 0.0)
         some = levels_of(rows)[1] > 1
         decay = (place + 2.0) ** -0.25
-        lists = Lists(rows.indptr, rows.index, rows.value, np.zeros(n), np.zeros(n), some, discount, decay)
-        run(prepare, rows.rows, lists, cost=rows.indptr)
+        lists = NdcgLists(rows.indptr, rows.index, rows.value, np.zeros(n), np.zeros(n), some, discount, decay)
+        run(gains, rows.rows, lists, cost=rows.indptr)
         return lists
 
     def _cut(self, rows: CSR) -> CSR:
-        """Rows of at most list_length entries; which ones stay hangs on the seed and the row's length only."""
+        """Rows of at most list_length entries; which ones stay depends on the seed and the row's length only."""
         lengths = np.diff(rows.indptr)
         keep = np.ones(rows.index.size, np.bool_)
         for r in np.flatnonzero(lengths > self.list_length):
@@ -143,25 +147,26 @@ class CofiRank(Model):
     def _item_step(
         self,
         rows: CSR,
-        lists: Lists,
-        items: Items,
-        plane: tuple[NDArray[np.float64], NDArray[np.float64]],
+        lists: NdcgLists,
+        items: GroupedEntries,
+        dual: tuple[NDArray[np.float64], NDArray[np.float64]],
         score: NDArray[np.float32],
         loss: NDArray[np.float64],
         rng: np.random.Generator,
     ) -> None:
-        """Dual steps for all items jointly; the way there is halved until the objective falls."""
+        """Dual steps for all items jointly; the step is halved until the objective falls."""
         from ..kernels.cofirank import item_sweep
-        from ..kernels.primal_cr import collect, products
         from ..kernels.threads import run
+        from ..kernels.vectors import inner_products, weighted_sums
 
         U, V = self.user_factors_, np.zeros_like(self.item_factors_)
-        run(collect, len(V), *items, (lists.anchor - plane[0]) / self.reg_, U, np.float32(0), V, V, cost=items.indptr)
-        item_sweep(rng.permutation(rows.rows), lists, U, self.reg_, self.passes, *plane, V)
+        weight = (lists.anchor - dual[0]) / self.reg_
+        run(weighted_sums, len(V), *items, weight, U, np.float32(0), V, V, cost=items.indptr)
+        item_sweep(rng.permutation(rows.rows), lists, U, self.reg_, self.passes, *dual, V)
         before = float(loss.sum()) + self._penalty(self.item_factors_)
         trial, found = np.empty_like(score), np.empty_like(loss)
         for _ in range(1 + HALVINGS):
-            run(products, rows.rows, *rows[:2], U, V, trial, cost=rows.indptr)
+            run(inner_products, rows.rows, *rows[:2], U, V, trial, cost=rows.indptr)
             self._losses(lists, trial, found)
             if float(found.sum()) + self._penalty(V) < before:
                 self.item_factors_, score[:], loss[:] = V, trial, found
@@ -171,11 +176,11 @@ class CofiRank(Model):
 
     def _user_steps(
         self,
-        lists: Lists,
+        lists: NdcgLists,
         passes: int,
         tolerance: float,
         ceiling: NDArray[np.float64],
-        plane: tuple[NDArray[np.float64], NDArray[np.float64]],
+        dual: tuple[NDArray[np.float64], NDArray[np.float64]],
         users: Array,
         score: NDArray[np.float32],
     ) -> None:
@@ -184,10 +189,10 @@ class CofiRank(Model):
         from ..kernels.threads import run
 
         options = (self.item_factors_, self.reg_, passes, tolerance, ceiling)
-        run(user_steps, len(users), lists, *options, *plane, users, score, cost=lists.indptr)
+        run(user_steps, len(users), lists, *options, *dual, users, score, cost=lists.indptr)
 
-    def _losses(self, lists: Lists, score: NDArray[np.float32], out: NDArray[np.float64]) -> None:
-        from ..kernels.cofirank import losses
+    def _losses(self, lists: NdcgLists, score: NDArray[np.float32], out: NDArray[np.float64]) -> None:
+        from ..kernels.ndcg_bound import losses
         from ..kernels.threads import run
 
         run(losses, out.size, lists, score, np.empty(score.size), out, cost=lists.indptr)
@@ -212,7 +217,7 @@ class CofiRank(Model):
         self.average_ = self.user_factors_.mean(axis=0)
 
     def _half_step(self, rows: CSR, fixed: Array, out: Array) -> Array:
-        """The least-squares solution of each row of `out`; returns its biases, which are as good as 0."""
+        """The least-squares solution of each row of `out`; returns its biases, which are practically 0."""
         from ..kernels.als import half_step
         from ..kernels.threads import run
 
@@ -221,47 +226,36 @@ class CofiRank(Model):
         run(half_step, rows.rows, *rows[:3], 0.0, reg, NO_BIAS, fixed, none, out, bias, cost=rows.indptr)
         return bias
 
-    # ---- answering -----------------------------------------------------------------------------------------------
+    # ---- fold-in -------------------------------------------------------------------------------------------------
 
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return np.asarray(self.user_factors_[users] @ self.item_factors_.T)
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        """Fold-in: each new user's own problem solved, the items staying as they are."""
-        from ..kernels.csr import merged
-
-        rows = CSR(*merged(*histories[:3]), histories.columns)
-        if self.loss == "regression":
-            users = np.zeros((rows.rows, self.dim), np.float32)
-            self._half_step(rows, self.item_factors_, users)
-        else:
-            users = self._fold(self._cut(rows))
-        return np.asarray(users @ self.item_factors_.T)
-
-    def _fold(self, rows: CSR) -> Array:
-        """Vectors of new users: dual steps until the duality gap closes, from where least squares order the items.
-
-        Who rated all items alike gives no order to learn: the vector that scores these items, in least squares, as
-        users score what they like best. Without any item, or where nothing is learned from them: the average taste.
-        """
-        from ..kernels.primal_cr import products
-        from ..kernels.threads import run
-
-        lengths, alike = np.diff(rows.indptr), levels_of(rows)[1] == 1
-        owner = np.repeat(np.arange(rows.rows), lengths)
-        mean = np.bincount(owner, rows.value, rows.rows) / np.maximum(lengths, 1)
-        values = np.where(alike[owner], self.best_, rows.value - mean[owner]).astype(np.float32)
-        users, score = np.zeros((rows.rows, self.dim), np.float32), np.empty(rows.index.size, np.float32)
-        self._half_step(rows._replace(value=values), self.item_factors_, users)
-        run(products, rows.rows, *rows[:2], users, self.item_factors_, score, cost=rows.indptr)
-        lists, loss = self._lists(rows), np.empty(rows.rows)
-        for _ in range(ROUNDS):  # the order among equal ratings follows the scores
-            self._losses(lists, score, loss)
-            plane, ceiling = (lists.anchor.copy(), np.zeros(rows.rows)), np.full(rows.rows, np.inf)
-            self._user_steps(lists, PATIENCE, PRECISE, ceiling, plane, users, score)
-        users[~users.any(axis=1)] = self.average_
+    def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
+        rows = histories.merged()
+        if self.loss == "ndcg":
+            return self._fold_in_rows(self._cut(rows))
+        users = np.zeros((rows.rows, self.dim), np.float32)
+        self._half_step(rows, self.item_factors_, users)
         return users
 
-    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
-        return np.asarray(scores, np.float64)
+    def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
+        """Dual steps until the duality gap closes, starting from the least-squares fit of the centred ratings.
+
+        Users with constant ratings state no order: they get the least-squares vector that scores their items as users
+        score the items they like best. Users without items, or whose vector remains 0, get the average user's vector.
+        """
+        from ..kernels.threads import run
+        from ..kernels.vectors import inner_products
+
+        lengths, constant = np.diff(rows.indptr), levels_of(rows)[1] == 1
+        owner = np.repeat(np.arange(rows.rows), lengths)
+        mean = np.bincount(owner, rows.value, rows.rows) / np.maximum(lengths, 1)
+        values = np.where(constant[owner], self.best_, rows.value - mean[owner]).astype(np.float32)
+        users, score = np.zeros((rows.rows, self.dim), np.float32), np.empty(rows.index.size, np.float32)
+        self._half_step(rows._replace(value=values), self.item_factors_, users)
+        run(inner_products, rows.rows, *rows[:2], users, self.item_factors_, score, cost=rows.indptr)
+        lists, loss = self._lists(rows), np.empty(rows.rows)
+        for _ in range(FOLD_IN_ROUNDS):  # the anchors of equal ratings follow the scores
+            self._losses(lists, score, loss)
+            dual, ceiling = (lists.anchor.copy(), np.zeros(rows.rows)), np.full(rows.rows, np.inf)
+            self._user_steps(lists, FOLD_IN_STEPS, FOLD_IN_GAP, ceiling, dual, users, score)
+        users[~users.any(axis=1)] = self.average_
+        return users

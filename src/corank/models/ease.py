@@ -1,10 +1,4 @@
-"""EASE: a linear item-item model solved in closed form.
-
-Each item is predicted from all others by ridge regression with a zero diagonal (Steck 2019, "Embarrassingly shallow
-autoencoders"): with P = (X^T X + reg I)^-1, the weights are B_ij = -P_ij / P_jj. One number to tune and no epochs,
-and on dense catalogues it beats most neural autoencoders. Costs items^3 and items^2 * 4 bytes: up to some 40,000
-items on 24 GB; beyond that use item_knn or wmf. Only presence counts: values are not looked at.
-"""
+"""EASE: a linear item-item model with a closed-form solution."""
 
 from __future__ import annotations
 
@@ -23,12 +17,21 @@ from ..params import param
 if TYPE_CHECKING:
     from ..training import Training
 
-DOUBLE_UP_TO = 8_000  # items: beyond, single precision halves the memory and the time
+DOUBLE_UP_TO = 8_000  # items; with more of them, single precision halves memory and time
 
 
 @dataclass(kw_only=True, eq=False)
 class EASE(Model):
-    """Ridge regression of each item on all others."""
+    """Embarrassingly shallow autoencoder: ridge regression of each item on all others.
+
+    Objective: |X - X B|^2 + reg |B|^2 with a zero diagonal of B. It has a closed form: with P = (X^T X + reg I)^-1, the
+    weights are B_ij = -P_ij / P_jj. Values are ignored.
+
+    Reference: Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
+
+    Use it on dense catalogues, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
+    operations and 4 * items^2 bytes: up to about 40,000 items with 24 GB. For more items use `ItemKNN` or `WMF`.
+    """
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
 
@@ -39,11 +42,11 @@ class EASE(Model):
         n = rows.columns
         matrix = self._room(n)
         columns = data.csr(by="item")
-        # Row i stops at its own column, so its cost grows with i; the number of its users is a fair stand-in.
+        # Row i stops at the diagonal, so its cost grows with i; its number of users is a fair estimate of the cost.
         parts = (columns.indptr, columns.index, rows.indptr, rows.index)
-        run(kernels.counts, n, *parts, float(self.reg), matrix, cost=columns.indptr)
+        run(kernels.counts, n, *parts, self.reg, matrix, cost=columns.indptr)
         self._invert(matrix)
-        # The diagonal of the inverse turns weights into partial correlations, see `_similar`.
+        # `_similar` needs the diagonal of the inverse for partial correlations.
         diagonal = np.diagonal(matrix).copy()
         self.item_precision_ = diagonal.astype(np.float32)
         self.item_weights_ = matrix if matrix.dtype == np.float32 else np.empty((n, n), np.float32)
@@ -51,7 +54,7 @@ class EASE(Model):
         run(kernels.weights, tiles, matrix, diagonal, self.item_weights_, cost=np.arange(tiles + 1) ** 2)
 
     def _room(self, n: int) -> Array:
-        """An items x items array, or a sentence where there is no room for it."""
+        """An items x items array, or an error that says how much memory it needs."""
         double = n <= DOUBLE_UP_TO
         need = n * n * (8 + 4 + 1 if double else 4 + 1)  # the inverse, the weights, the check that they are finite
         what, remedy = f"EASE of {n:,} items (items x items)", "keep fewer items, or use item_knn or wmf"
@@ -66,13 +69,13 @@ class EASE(Model):
         from scipy.linalg.lapack import get_lapack_funcs
 
         factor, inverse = get_lapack_funcs(("potrf", "potri"), (matrix,))
-        # LAPACK reads columns first: our lower triangle is its upper one, and nothing is copied.
+        # LAPACK is column-major: our lower triangle is its upper one, and nothing is copied.
         result, failed = factor(matrix.T, lower=0, overwrite_a=1, clean=0)
         if not failed:
             result, failed = inverse(result, lower=0, overwrite_c=1)
         if failed:
             raise CorankError(f"EASE(reg={self.reg:g}): the counts could not be inverted in {matrix.dtype}; raise reg")
-        if not np.shares_memory(result, matrix):  # a LAPACK that insists on its own array
+        if not np.shares_memory(result, matrix):  # some LAPACK builds return a copy
             matrix.T[:] = result
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -80,9 +83,7 @@ class EASE(Model):
         return self._sum(CSR(self.seen_indptr_, self.seen_index_, ones, len(self.items_)).take(users))
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        from ..kernels.csr import merged
-
-        return self._sum(CSR(*merged(*histories[:3]), histories.columns))
+        return self._sum(histories.merged())
 
     def _sum(self, rows: CSR) -> NDArray[np.float32]:
         from ..kernels import ease as kernels

@@ -1,8 +1,4 @@
-"""Popularity: everyone gets what most people touched, all time or lately.
-
-Use it as the floor that any personal method must beat; with `days` it is also a serious contender where taste is news
-(a list of the last week beats vanilla SASRec on a time split of MovieLens-20M). Costs one pass over the data.
-"""
+"""Popularity: the same items for everyone, by their number of interactions."""
 
 from __future__ import annotations
 
@@ -23,9 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False)
 class Popularity(Model):
-    """Rank items by the number of rows they have."""
+    """Rank items by their number of interactions, of all time or of the last `days`.
 
-    days: float | None = param(None, "count only the last days before the newest row (all time when absent)", low=0.0)
+    Use it as the floor that any personalised method must beat. With `days` it is a strong baseline where taste changes
+    quickly: the popularity of the last week beats vanilla SASRec on a time split of MovieLens-20M. It costs one pass
+    over the data.
+    """
+
+    days: float | None = param(None, "count only the last days before the newest row (default: all time)", low=0.0)
 
     tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit", "sequential")
 

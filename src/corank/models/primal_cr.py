@@ -1,12 +1,4 @@
-"""Primal-CR and Primal-CR++: learn the order of each user's ratings, at nearly the cost of learning the ratings.
-
-Objective: for every user and every pair of items that the user rated differently, a squared hinge on the difference of
-the two scores, plus reg / 2 (|U|^2 + |V|^2) (Wu, Hsieh and Sharpnack, KDD 2017; dissertation ch. 3). Primal-CR++ never
-writes the pairs down: sorting a list of n ratings gives loss, gradient and Hessian products in O(n log n). Given
-comparisons (`Dataset.from_comparisons`), or a logistic loss, it works on the pairs themselves (Primal-CR).
-Use it when the ratings of a user say what the user prefers, and the order among rated items is what counts. Cost of an
-epoch: about 4 * steps * ratings * dim.
-"""
+"""Primal-CR and Primal-CR++: pairwise ranking of each user's ratings at nearly the cost of fitting the ratings."""
 
 from __future__ import annotations
 
@@ -17,72 +9,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, row_ends
-from ..model import Model
 from ..params import param
-from ._rated import BACKGROUND, Items, against, by_item, levels_of, places, usual_reg
+from ._rated import GroupedEntries, PreferenceModel, by_item, levels_of, most_popular, pair_places, usual_reg
 
 if TYPE_CHECKING:
-    from ..kernels.primal_cr import Lists
+    from ..kernels.primal_cr import PreferenceLists
     from ..training import Training
+
+FOLD_IN_STEPS = 20  # Newton steps on the vector of an unseen user
 
 
 @dataclass(kw_only=True, eq=False)
-class PrimalCR(Model):
-    """Pairwise collaborative ranking by alternating truncated Newton."""
+class PrimalCR(PreferenceModel):
+    """Pairwise collaborative ranking by alternating truncated Newton steps.
 
-    dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(10, 128), log=True)
-    reg: float | None = param(None, "regularisation (38 * sqrt(pairs a user) when absent)", low=0.0)
+    Objective: for every user and every pair of items that the user rated differently, the squared hinge of the score
+    difference, plus reg / 2 (|U|^2 + |V|^2). Primal-CR++, the default, never enumerates the pairs: after sorting a list
+    of n ratings, loss, gradient and Hessian-vector products take O(n log n). With comparisons as input
+    (`Dataset.from_comparisons`) or a logistic loss it works on explicit pairs (Primal-CR).
+
+    Reference: Wu, Hsieh and Sharpnack, "Large-scale collaborative ranking in near-linear time", KDD 2017; dissertation,
+    chapter 3.
+
+    Use it when the ratings of a user express preferences and the order of the rated items is what counts.
+    An epoch costs about 4 * steps * ratings * dim multiply-adds.
+    """
+
+    dim: int = param(64, "embedding size", low=1, high=65_536, search=(10, 128), log=True)
+    reg: float | None = param(None, "regularisation (default: 38 * sqrt(mean number of pairs per user))", low=0.0)
     reg_scale: float = param(
-        1.0, "multiple of that usual regularisation, where reg is absent", low=0.0, search=(0.25, 4.0), log=True
+        1.0, "factor on the default regularisation, used when reg is not given", low=0.0, search=(0.25, 4.0), log=True
     )
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 20))
     loss: str = param("squared_hinge", "loss of a pair of items", choices=("squared_hinge", "logistic"))
-    reg_bias: float | None = param(
-        None,
-        "regularisation of an item's own quality (no such term when absent)",
-        low=0.0,
-    )
-    pairwise: bool = param(False, "write all pairs down (Primal-CR) where sorting would do (Primal-CR++)")
-    steps: int = param(10, "conjugate-gradient steps at most in a Newton step", low=1)
-    tolerance: float = param(0.01, "share of the residual at which conjugate gradient stops", low=0.0, high=1.0)
+    reg_bias: float | None = param(None, "regularisation of the item biases (default: no item biases)", low=0.0)
+    pairwise: bool = param(False, "enumerate all pairs (Primal-CR) where sorting would do (Primal-CR++)")
+    steps: int = param(10, "maximum number of conjugate-gradient steps per Newton step", low=1)
+    tolerance: float = param(0.01, "relative residual at which conjugate gradient stops", low=0.0, high=1.0)
 
     needs_ratings: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
     takes_comparisons: ClassVar[bool] = True
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        rng = training.rng
-        from ..kernels.primal_cr import products
         from ..kernels.threads import run
+        from ..kernels.vectors import inner_products
 
+        rng = training.rng
         lists, kind, pairs = self._lists(rows, data.comparisons)
-        some = pairs > 0
+        items, some = by_item(rows), pairs > 0
         usual = usual_reg(pairs, "Primal-CR")
-        self.reg_ = self.reg_scale * usual if self.reg is None else float(self.reg)
-        items = by_item(rows)
+        self.reg_ = self.reg_scale * usual if self.reg is None else self.reg
         self.user_factors_ = np.float32(0.1) * rng.standard_normal((rows.rows, self.dim), np.float32)
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         for _ in training.epochs(order=lists.order):
-            # Within an epoch the scores follow the steps. Each epoch starts from the factors alone: rounding does
-            # not pile up, and training can go on from them.
-            run(products, rows.rows, *rows[:2], self.user_factors_, self.item_factors_, lists.score, cost=rows.indptr)
+            # Within an epoch the scores are updated along with the factors. Each epoch recomputes them from the factors
+            # alone, so that rounding errors do not accumulate and training can resume from the factors.
+            factors = (self.user_factors_, self.item_factors_)
+            run(inner_products, rows.rows, *rows[:2], *factors, lists.score, cost=rows.indptr)
             lists.score[:] += self.item_bias_[rows.index]
-            self._prepare(lists, kind, lists.score)
+            self._evaluate(lists, kind, lists.score)
             self._item_step(lists, kind, items)
             self._user_steps(lists, kind, 1, self.user_factors_)
             training.report(objective=self._objective(lists))
         self.average_ = self.user_factors_[some].mean(axis=0)
-        counts = np.diff(items.indptr)
-        self.background_ = np.argsort(-counts, kind="stable")[:BACKGROUND].astype(np.int32)
-        alike = np.flatnonzero(~some)
-        self.user_factors_[alike] = self._fold(rows.take(alike))
+        self.background_ = most_popular(np.diff(items.indptr))
+        self.user_factors_[~some] = self._fold_in_rows(rows.take(np.flatnonzero(~some)))
 
-    def _lists(self, rows: CSR, comparisons: Array | None = None) -> tuple[Lists, int, NDArray[np.int64]]:
-        """The lists at scores of 0, the kind of their loss, and the number of pairs of each."""
+    def _lists(self, rows: CSR, comparisons: Array | None = None) -> tuple[PreferenceLists, int, NDArray[np.int64]]:
+        """The lists at scores of 0, the kind of their loss, and the number of pairs per user."""
         from ..kernels import pairs as pair_kernels
-        from ..kernels.primal_cr import WINDOWS, Lists
+        from ..kernels.primal_cr import WINDOWS, PreferenceLists
         from ..kernels.threads import run
 
         n = rows.index.size
@@ -93,7 +92,7 @@ class PrimalCR(Model):
         if comparisons is not None:
             count[:] = np.bincount(comparisons[:, 0], minlength=rows.rows)
             kind = pair_kernels.SQUARED_HINGE
-            high, low = places(rows, comparisons)
+            high, low = pair_places(rows, comparisons)
         else:
             run(pair_kernels.comparable, rows.rows, rows.indptr, level, width, count, cost=rows.indptr)
         pair_indptr = row_ends(count)
@@ -105,128 +104,109 @@ class PrimalCR(Model):
             kind = pair_kernels.LOGISTIC
         size = n if kind == WINDOWS else 0
         place = np.arange(n) - np.repeat(rows.indptr[:-1], np.diff(rows.indptr))
-        lists = Lists(
-            rows.indptr,
-            rows.index,
-            np.zeros(n, np.float32),
-            np.empty(n, np.float32),
-            np.empty(rows.rows, np.float64),
-            level,
-            width,
-            place[:size].astype(np.int32),
-            np.empty(size, np.int32),
-            np.empty(size, np.int32),
-            np.empty(size, np.float32),
-            pair_indptr,
-            high,
-            low,
-            np.empty(high.size, np.float32),
+        lists = PreferenceLists(
+            indptr=rows.indptr,
+            index=rows.index,
+            score=np.zeros(n, np.float32),
+            gradient=np.empty(n, np.float32),
+            loss=np.empty(rows.rows, np.float64),
+            level=level,
+            width=width,
+            order=place[:size].astype(np.int32),
+            up=np.empty(size, np.int32),
+            down=np.empty(size, np.int32),
+            active=np.empty(size, np.float32),
+            pair_indptr=pair_indptr,
+            high=high,
+            low=low,
+            curvature=np.empty(high.size, np.float32),
         )
         return lists, kind, count
 
-    def _prepare(self, lists: Lists, kind: int, score: NDArray[np.float32]) -> float:
-        """Everything that hangs on the scores; returns the loss."""
-        from ..kernels.primal_cr import prepare
+    def _evaluate(self, lists: PreferenceLists, kind: int, score: NDArray[np.float32]) -> float:
+        """Gradient and curvature at the scores; returns the loss."""
+        from ..kernels.primal_cr import evaluate
         from ..kernels.threads import run
 
-        run(prepare, lists.loss.size, lists, kind, score, cost=lists.indptr)
+        run(evaluate, lists.loss.size, lists, kind, score, cost=lists.indptr)
         return float(lists.loss.sum())
 
-    def _user_steps(self, lists: Lists, kind: int, rounds: int, users: Array) -> None:
-        """At most `rounds` Newton steps on each user alone."""
+    def _user_steps(self, lists: PreferenceLists, kind: int, newton_steps: int, users: Array) -> None:
+        """At most `newton_steps` truncated Newton steps on each user's vector."""
         from ..kernels.primal_cr import user_steps
         from ..kernels.threads import run
 
-        options = (np.float32(self.reg_), self.steps, np.float32(self.tolerance), rounds)
+        options = (np.float32(self.reg_), self.steps, np.float32(self.tolerance), newton_steps)
         run(user_steps, len(users), lists, kind, self.item_factors_, *options, users, cost=lists.indptr)
 
-    def _item_step(self, lists: Lists, kind: int, items: Items) -> None:
-        """One truncated Newton step on all items jointly; a step that would raise the objective is not taken."""
-        from ..kernels.primal_cr import collect, curves
+    def _item_step(self, lists: PreferenceLists, kind: int, items: GroupedEntries) -> None:
+        """One truncated Newton step on all items jointly, halved until the objective falls."""
+        from ..kernels.primal_cr import hessian_products
         from ..kernels.threads import run
+        from ..kernels.vectors import weighted_sums
 
         U, V, reg = self.user_factors_, self.item_factors_, np.float32(self.reg_)
-        if self.reg_bias is not None:  # an item's quality is one more coordinate, which is 1 for every user
+        if self.reg_bias is not None:  # the bias is one more coordinate of an item, where every user has a 1
             U = np.append(U, np.ones((len(U), 1), np.float32), axis=1)
             V = np.append(V, self.item_bias_[:, None], axis=1)
 
-        def collected(weight: Array, at: Array) -> Array:
+        def by_items(weight: Array, vectors: Array) -> Array:
+            """Sum over each item's entries of weight * u, plus the regularisation's part at `vectors`."""
             out = np.empty_like(V)
-            run(collect, len(V), *items, weight, U, reg, at, out, cost=items.indptr)
+            run(weighted_sums, len(V), *items, weight, U, reg, vectors, out, cost=items.indptr)
             if self.reg_bias is not None:
-                out[:, -1] += (np.float32(self.reg_bias) - reg) * at[:, -1]
+                out[:, -1] += (np.float32(self.reg_bias) - reg) * vectors[:, -1]
             return out
 
-        left = collected(lists.slope, V)  # at step 0 the residual is the gradient
-        way, step = left.copy(), np.zeros_like(V)
-        b, bent = np.empty((2, lists.score.size), np.float32)
-        shift = np.zeros_like(b)  # what the step does to the scores
-        size = float(np.vdot(left, left))
-        goal = max(self.tolerance**2, 1e-12) * size  # beyond that is rounding
+        # Conjugate gradient on H step = gradient; `shift` is the change of the scores that the step makes.
+        residual = by_items(lists.gradient, V)  # at step 0 the residual is the gradient
+        direction, step = residual.copy(), np.zeros_like(V)
+        along, curved = np.empty((2, lists.score.size), np.float32)
+        shift = np.zeros_like(along)
+        norm = float(np.vdot(residual, residual))
+        goal = max(self.tolerance**2, 1e-12) * norm  # a smaller residual is rounding error
         for _ in range(self.steps):
-            if size < 1e-30:
+            if norm < 1e-30:
                 break
-            run(curves, lists.loss.size, lists, kind, U, way, b, bent, cost=lists.indptr)
-            image = collected(bent, way)
-            length = np.float32(size / float(np.vdot(way, image)))
-            step += length * way
-            left -= length * image
-            shift += length * b
-            fresh = float(np.vdot(left, left))
-            if fresh <= goal:
+            run(hessian_products, lists.loss.size, lists, kind, U, direction, along, curved, cost=lists.indptr)
+            image = by_items(curved, direction)
+            step_size = np.float32(norm / float(np.vdot(direction, image)))
+            step += step_size * direction
+            residual -= step_size * image
+            shift += step_size * along
+            new_norm = float(np.vdot(residual, residual))
+            if new_norm <= goal:
                 break
-            way *= np.float32(fresh / size)
-            way += left
-            size = fresh
+            direction *= np.float32(new_norm / norm)
+            direction += residual
+            norm = new_norm
         before = float(lists.loss.sum()) + self._penalty(V)
         for halvings in range(20):
-            share = np.float32(0.5**halvings)
-            trial, moved = lists.score - share * shift, V - share * step
-            if self._prepare(lists, kind, trial) + self._penalty(moved) < before:
+            scale = np.float32(0.5**halvings)
+            trial, moved = lists.score - scale * shift, V - scale * step
+            if self._evaluate(lists, kind, trial) + self._penalty(moved) < before:
                 lists.score[:] = trial
                 self.item_factors_ = np.ascontiguousarray(moved[:, : self.dim])
                 if self.reg_bias is not None:
                     self.item_bias_ = np.ascontiguousarray(moved[:, -1], np.float32)
                 return
-        self._prepare(lists, kind, lists.score)
+        self._evaluate(lists, kind, lists.score)
 
     def _penalty(self, vectors: Array) -> float:
-        """Of user vectors, or of item vectors with the item's quality as one more coordinate."""
+        """Regularisation of user vectors, or of item vectors with the bias as one more coordinate."""
         own, extra = vectors[:, : self.dim], vectors[:, self.dim :]
         return 0.5 * self.reg_ * float(np.sum(own * own)) + 0.5 * (self.reg_bias or 0.0) * float(np.sum(extra * extra))
 
-    def _objective(self, lists: Lists) -> float:
+    def _objective(self, lists: PreferenceLists) -> float:
         items = np.append(self.item_factors_, self.item_bias_[:, None], axis=1)
         return float(lists.loss.sum()) + self._penalty(self.user_factors_) + self._penalty(items)
 
-    def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
-        return np.asarray(self.user_factors_[users] @ self.item_factors_.T + self.item_bias_)
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        """Fold-in: Newton's method on the new users' vectors until it stands, the items staying as they are."""
-        from ..kernels.csr import merged
-
-        users = self._fold(CSR(*merged(*histories[:3]), histories.columns))
-        return np.asarray(users @ self.item_factors_.T + self.item_bias_)
-
-    def _fold(self, rows: CSR) -> Array:
-        """Vectors of new users. Who rated all items alike is taken to prefer them to what most others rated."""
-        _, width = levels_of(rows)
-        alike = np.flatnonzero(width == 1)
-        users = self._solved(rows)
-        users[alike] = self._solved(against(rows.take(alike), self.background_))
-        return users
-
-    def _solved(self, rows: CSR) -> Array:
-        """Newton's method on each row's vector until it stands; a row without pairs gets the average taste."""
+    def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
+        """Newton's method on each row's vector until it converges; a row without pairs gets the average user's."""
         lists, kind, pairs = self._lists(rows)
         users = np.zeros((rows.rows, self.dim), np.float32)
         lists.score[:] = self.item_bias_[rows.index]
-        self._prepare(lists, kind, lists.score)
-        self._user_steps(lists, kind, 20, users)
+        self._evaluate(lists, kind, lists.score)
+        self._user_steps(lists, kind, FOLD_IN_STEPS, users)
         users[pairs == 0] = self.average_
         return users
-
-    def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
-        return np.asarray(scores + self.item_bias_[items], np.float64)

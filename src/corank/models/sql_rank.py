@@ -1,15 +1,4 @@
-"""SQL-Rank: the likelihood of each user's whole list, with chance where the data does not say what comes first.
-
-Objective: minus the log likelihood (Plackett-Luce, log phi = sigmoid(u.v)) of an order of each user's list, plus
-reg / 2 (|U|^2 + |V|^2) (Wu, Hsieh and Sharpnack, ICML 2018; dissertation ch. 4). The order is drawn anew in each epoch
-(stochastic queuing). Explicit feedback: ratings fall, ties fall at random. Implicit feedback: what the user has, in
-random order, then `rho` times as many random items that the user has not. Mixed: ratings fall, then a few random items:
-not in the paper, as good at ordering rated items, and far better at choosing among all of them.
-Use it for the top of the list, with or without ratings. An epoch costs about 11 * (1 + rho) * rows * dim multiply-adds.
-There is no step to tune: see `_listwise`.
-
-`SQLRank(solver="authors", reg=4.0, epochs=121)` is the schedule that the authors released.
-"""
+"""SQL-Rank: listwise collaborative ranking with stochastic queuing."""
 
 from __future__ import annotations
 
@@ -24,76 +13,95 @@ from ..data import CSR, Dataset, row_ends
 from ..errors import CorankError
 from ..memory import make_room
 from ..params import param
-from ._listwise import Lists, Listwise, Rule
+from ._listwise import HalfStep, Listwise, ScoredLists
 from ._rated import levels_of
 
 if TYPE_CHECKING:
     from ..training import Training
 
-REG = {"implicit": 0.068, "explicit": 0.17, "mixed": 0.093}  # of `Lists.spread`
+REG = {"implicit": 0.068, "explicit": 0.17, "mixed": 0.093}  # factor on `ScoredLists.spread`
 RHO = {"implicit": 3.0, "explicit": 0.0, "mixed": 0.2}
 
 
 @dataclass(eq=False)
-class _Queues(Lists):
-    """Lists in the order of their queues."""
+class QueuedLists(ScoredLists):
+    """Lists in the order of their queues: a user's own items by decreasing rating, then random other items."""
 
-    own: CSR  # what each list begins with
-    level: NDArray[np.int32]
-    order: NDArray[np.int32]
-    stream: NDArray[np.int64]
-    again: bool  # a new queue for each epoch
+    own: CSR  # the items that each list begins with
+    level: NDArray[np.int32]  # [own entries] rank of the rating within the user
+    order: NDArray[np.int32]  # [n] entry at each position of its list
+    stream: NDArray[np.int64]  # [users] number of the random stream of each list
+    requeue: bool  # draw new queues in each epoch
     drawn: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.changing = self.again
+        self.resampled = self.requeue
 
     def state(self) -> dict[str, NDArray[np.int32]]:
         return {"index": self.index, "order": self.order}
 
-    def redraw(self, seed: int) -> bool:
+    def resample(self, seed: int) -> bool:
         from ..kernels.plackett_luce import queue
         from ..kernels.threads import run
 
-        if self.again or not self.drawn:
+        if self.requeue or not self.drawn:
             own = (*self.own[:2], self.level, self.columns)
             lists = (self.indptr, self.index, self.order)
             run(queue, self.loss.size, seed, self.stream, *own, *lists, cost=self.indptr)
         self.drawn = True
-        return self.again
+        return self.requeue
 
 
 @dataclass(kw_only=True, eq=False)
 class SQLRank(Listwise):
-    """Listwise collaborative ranking with stochastic queuing."""
+    """Listwise collaborative ranking with stochastic queuing.
 
-    dim: int = param(100, "size of the embeddings", low=1, high=65_536, search=(16, 128), log=True)
+    Objective: the negative log likelihood (Plackett-Luce, log phi = sigmoid(u.v)) of an order of each user's list, plus
+    reg / 2 (|U|^2 + |V|^2). Where the data does not determine the order, it is drawn anew in each epoch (stochastic
+    queuing):
+
+    - explicit feedback: items by decreasing rating, ties in random order;
+    - implicit feedback: the items of the user in random order, then `rho` times as many random other items;
+    - mixed: items by decreasing rating, then a few random other items. Not in the paper; as good at ordering rated
+      items, and far better at ranking the whole catalogue.
+
+    Reference: Wu, Hsieh and Sharpnack, "SQL-Rank: a listwise approach to collaborative ranking", ICML 2018;
+    dissertation, chapter 4.
+
+    Use it when the top of the list counts, with or without ratings. There is no learning rate to tune (see
+    `Listwise`). An epoch costs about 11 * (1 + rho) * rows * dim multiply-adds.
+    `SQLRank(solver="authors", reg=4.0, epochs=121)` is the schedule of the authors' code.
+    """
+
+    dim: int = param(100, "embedding size", low=1, high=65_536, search=(16, 128), log=True)
     reg: float | None = param(
         None,
-        "regularisation of both sides (when absent, by the length of the lists: about 2 on 50 rows a user)",
+        "regularisation of users and items (default: from the length of the lists, about 2 with 50 rows per user)",
         low=0.0,
     )
     reg_scale: float = param(
-        1.0, "multiple of that usual regularisation, where reg is absent", low=0.0, search=(0.25, 4.0), log=True
+        1.0, "factor on the default regularisation, used when reg is not given", low=0.0, search=(0.25, 4.0), log=True
     )
-    epochs: int = param(20, "passes over both sides", low=1, search=(8, 40))
+    epochs: int = param(20, "passes over users and items", low=1, search=(8, 40))
     rho: float | None = param(
-        None, "random items after each list as a multiple of its length (implicit 3, mixed 0.2 when absent)", low=0.0
+        None, "random items after each list, as a multiple of its length (default: implicit 3, mixed 0.2)", low=0.0
     )
     feedback: str = param(
         "auto",
-        "explicit: ratings in order; implicit: rows, then random items; mixed: both; auto: explicit if ratings differ",
+        "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit if ratings differ",
         choices=("auto", "explicit", "implicit", "mixed"),
     )
-    top_k: int | None = param(None, "positions of a list that the likelihood counts (all when absent)", low=1)
+    top_k: int | None = param(None, "positions of a list that count in the likelihood (default: all)", low=1)
     requeue: bool = param(True, "draw new orders and new random items in each epoch")
     solver: str = param(
-        "newton", "newton: nothing to tune; authors: gradient steps of lr", choices=("newton", "authors")
+        "newton",
+        "newton: no learning rate; authors: gradient steps with learning rate lr",
+        choices=("newton", "authors"),
     )
-    lr: float = param(0.2, "first step of solver authors; it shrinks by a tenth each epoch", low=1e-9)
+    lr: float = param(0.2, "initial learning rate of solver='authors'; multiplied by 0.9 after each epoch", low=1e-9)
     patience: int | None = param(
-        None, "epochs without better NDCG@10 on `valid` before training stops; the best is kept", low=1
+        None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
     )
 
     tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit", "sequential")
@@ -116,61 +124,59 @@ class SQLRank(Listwise):
                 "SQLRank(rho=0) on rows without ratings: with no random items after them there is nothing to learn; "
                 "choose rho > 0"
             )
-        zeros = self._zeros(rows, self.feedback_)
-        make_room(50.0 * (zeros.sum() + rows.index.size), "SQLRank of lists as long as these", "choose a smaller rho")
-        queues = self._queues(rows, zeros, np.arange(rows.rows))
+        negatives = self._negatives(rows, self.feedback_)
+        need = 50.0 * (negatives.sum() + rows.index.size)
+        make_room(need, "SQLRank of lists as long as these", "choose a smaller rho")
+        queues = self._queues(rows, negatives, np.arange(rows.rows))
         items = np.unique(rows.index).size if self.feedback_ == "explicit" else rows.columns
         usual = self.reg_scale * REG[self.feedback_] * queues.spread(items)
-        self.reg_ = float(usual if self.reg is None else self.reg)
+        self.reg_ = usual if self.reg is None else self.reg
         self._learn(queues, training)
         if self.feedback_ == "explicit":
-            alike = np.flatnonzero(width == 1)
-            self.user_factors_[alike] = self._folded(rows.take(alike))
+            constant = np.flatnonzero(width == 1)
+            self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
 
-    def _rule(self, epoch: int, drawn: bool) -> Rule:
+    def _half_step(self, epoch: int, resampled: bool) -> HalfStep:
         if self.solver == "authors":
-            return Rule(steps=0, share=self.lr * 0.9 ** (epoch - 1), halvings=0)
-        return super()._rule(epoch, drawn)
+            return HalfStep(cg_steps=0, scale=self.lr * 0.9 ** (epoch - 1), halvings=0)
+        return super()._half_step(epoch, resampled)
 
-    def _zeros(self, rows: CSR, feedback: str) -> NDArray[np.int64]:
-        """How many random items come after each list."""
+    def _negatives(self, rows: CSR, feedback: str) -> NDArray[np.int64]:
+        """Number of random items after each list."""
         rho = RHO[feedback] if self.rho is None or feedback == "explicit" else self.rho
         own = np.diff(rows.indptr)
-        most: NDArray[np.int64] = np.minimum(np.round(rho * own), rows.columns - own).astype(np.int64)
-        if feedback == "implicit":  # such a list says something only where something comes after it
-            most[own > 0] = np.maximum(most, np.minimum(1, rows.columns - own))[own > 0]
-        return most
+        number: NDArray[np.int64] = np.minimum(np.round(rho * own), rows.columns - own).astype(np.int64)
+        if feedback == "implicit":  # without another item after them, such lists have nothing to learn from
+            number[own > 0] = np.maximum(number, np.minimum(1, rows.columns - own))[own > 0]
+        return number
 
-    def _queues(self, rows: CSR, zeros: NDArray[np.int64], stream: NDArray[np.int64]) -> _Queues:
-        """Lists of the rows, with room for `zeros` other items after each."""
-        from ..kernels.plackett_luce import slopes
+    def _queues(self, rows: CSR, negatives: NDArray[np.int64], stream: NDArray[np.int64]) -> QueuedLists:
+        """Lists of the rows, with room for `negatives` other items after each."""
+        from ..kernels.plackett_luce import evaluate
 
         level, _ = levels_of(rows)
         if self.feedback_ == "implicit":
             level[:] = 0
         own = np.diff(rows.indptr)
-        size = own + zeros
+        size = own + negatives
         indptr = row_ends(size)
-        head = np.repeat(rows.indptr[:-1], own)
-        at = np.arange(rows.index.size) - head + np.repeat(indptr[:-1], own)
+        first = np.repeat(rows.indptr[:-1], own)
+        at = np.arange(rows.index.size) - first + np.repeat(indptr[:-1], own)
         index = np.zeros(indptr[-1], np.int32)
         index[at] = rows.index
         order = (np.arange(index.size) - np.repeat(indptr[:-1], size)).astype(np.int32)
-        order[at] = np.lexsort((-level, np.repeat(np.arange(rows.rows), own))) - head
-        top = 2**62 if self.top_k is None else int(self.top_k)
-        return _Queues(indptr, index, rows.columns, (slopes, order, top), rows, level, order, stream, self.requeue)
+        order[at] = np.lexsort((-level, np.repeat(np.arange(rows.rows), own))) - first
+        loss = (evaluate, order, 2**62 if self.top_k is None else self.top_k)
+        return QueuedLists(indptr, index, rows.columns, loss, rows, level, order, stream, self.requeue)
 
-    def _folded(self, rows: CSR) -> NDArray[np.float32]:
-        """Vectors of new users. Ratings that are all alike are read as rows: before what the user does not have."""
-        zeros = self._zeros(rows, self.feedback_)
+    def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
+        return self._fold_in_rows(histories.merged())
+
+    def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
+        """Constant ratings are read as implicit feedback: above random items that the user does not have."""
+        negatives = self._negatives(rows, self.feedback_)
         if self.feedback_ == "explicit":
-            alike = levels_of(rows)[1] == 1
-            zeros[alike] = self._zeros(rows, "implicit")[alike]
-        # One random stream for all: what somebody gets must not hang on who else asks.
-        return self._fold(self._queues(rows, zeros, np.zeros(rows.rows, np.int64)))
-
-    def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        from ..kernels.csr import merged
-
-        users = self._folded(CSR(*merged(*histories[:3]), histories.columns))
-        return np.asarray(users @ self.item_factors_.T)
+            constant = levels_of(rows)[1] == 1
+            negatives[constant] = self._negatives(rows, "implicit")[constant]
+        # The same random stream for all rows: an answer must not depend on the other users of the request.
+        return self._solve_lists(self._queues(rows, negatives, np.zeros(rows.rows, np.int64)))

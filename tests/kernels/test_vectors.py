@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.kernels.sigmoid import sigmoids
+from corank.kernels.vectors import sigmoids
 
 
 def both(score):

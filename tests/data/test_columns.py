@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import corank as cr
-from corank.reading.tables import frame_columns
+from corank.reading.frames import frame_columns
 from rows import rows_of
 
 LIBRARIES = pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])

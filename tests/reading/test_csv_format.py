@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import corank as cr
-from corank.reading.csv_format import Columns, kind, squeezed
+from corank.data.columns import text_kind
+from corank.reading.column_names import Columns
 from corank.reading.tables import guess_columns
+from corank.reading.text_files import squeezed
 from rows import write
 
 
@@ -148,7 +150,7 @@ def test_gzip_is_seen_by_its_first_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_kinds_of_fields(fields: list[str], expected: str) -> None:
-    assert kind(fields) == expected
+    assert text_kind(fields) == expected
 
 
 def test_squeezing_leaves_one_blank_between_fields() -> None:

@@ -1,4 +1,4 @@
-"""The portrait of a dataset: how much there is, how it is spread, and how far a few items carry it."""
+"""Statistics of a dataset: counts, density, distributions, popularity bias and time span."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import dataclasses
 import datetime
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .csr import Array
-from .dataset import Dataset
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
 
 _MOST_VALUES = 20  # a scale with more steps is shown by its quantiles alone
 _YEAR = 365.25 * 24 * 3600

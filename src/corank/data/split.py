@@ -263,7 +263,7 @@ def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], nam
 
 def _from_the_end(data: Dataset) -> tuple[Array, Array]:
     """For each row: how many of the user's rows come later, and how many the user has."""
-    first = np.arange(len(data)) if data.time is None else np.argsort(data.time, kind="stable")
+    first = data.time_order()
     order = first[np.argsort(data.user[first], kind="stable")]
     lengths = np.bincount(data.user, minlength=len(data.users))
     ends = np.cumsum(lengths)

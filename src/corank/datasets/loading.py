@@ -203,7 +203,8 @@ def _read_first(entries: list[Info], path: Path) -> Dataset:
 
 
 def _read_table(path: Path, options: dict[str, Any]) -> Dataset:
-    from ..reading.tables import is_parquet, read_csv, read_parquet
+    from ..reading.parquet import is_parquet
+    from ..reading.tables import read_csv, read_parquet
 
     if not is_parquet(path):
         return read_csv(path, **options)

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..atomic import replacing
 from ..data import CSR, Vocab, row_ends
-from ..data.edges import checked, from_edges, symmetric, tidy, with_graph
+from ..data.edges import checked, from_edges, symmetric, tidy
+from ..data.graph_alignment import with_graph
 from ..errors import CorankError, suggest
 from ..memory import make_room
 from ..params import number, whole

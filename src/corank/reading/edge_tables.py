@@ -1,20 +1,25 @@
-"""Tables of edges: a row an edge, with the two ends and perhaps a weight, of which the columns are found by name."""
+"""Tables of edges: one row per edge with its two ends and an optional weight; the columns are found by name."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from ..data import CSR, Vocab
-from ..data.columns import convert
+from ..data.columns import Where, Wording, convert, row_number, text_kind
+from ..data.csr import CSR
 from ..data.edges import check_weights, from_edges
+from ..data.vocab import Vocab
 from ..errors import CorankError, shorten
-from . import csv_format as layouts
+from .column_names import Columns, choose
+from .csv_format import sniff
+from .parquet import is_parquet, parquet_columns, parquet_names
+from .text_columns import drop_blank, line_number, read_text
+from .text_files import existing_file
 
 log = logging.getLogger("corank.reading")
 
@@ -31,7 +36,7 @@ _ENDINGS = ("id", "index", "idx", "key", "code", "number", "name")
 _TIME = 1e8  # a third column without a name whose numbers are all beyond this holds unix times
 # The tables of this package know users, items and values.
 _ROLES = {"source": "user", "target": "item", "weight": "value"}
-_EDGES = layouts.Wording("edges", "the two ends of an edge", {role: part for part, role in _ROLES.items()})
+_EDGES = Wording("edges", "the two ends of an edge", {role: part for part, role in _ROLES.items()})
 _JOINED = dataclasses.replace(_EDGES, to=" in Python (corank.graph.read_edges)")  # where only a file can be named
 
 
@@ -68,7 +73,7 @@ def read_known(path: str | PathLike[str], known: Vocab) -> tuple[CSR, Vocab]:
 
 def edge_file(path: str | PathLike[str], rows: object = None) -> None:
     """One sentence where there is no such file, or where it has the rows: work that comes before it may take long."""
-    found = layouts.existing_file(path, _EDGES)
+    found = existing_file(path, _EDGES)
     if isinstance(rows, str | PathLike) and Path(rows).exists() and found.samefile(rows):
         raise CorankError(
             f"file '{path}' is given for the ratings and for the edges: give the edges, which tie two users or two "
@@ -80,36 +85,30 @@ def _read(
     path: str | PathLike[str],
     wanted: Mapping[str, str | None],
     separator: str | None,
-    wording: layouts.Wording,
+    wording: Wording,
     known: Vocab | None,
 ) -> dict[str, Any]:
     """The columns of a table of edges: source, target and, where there is one, weight."""
-    from .tables import drop_blank, is_parquet, line_number, not_parquet, read_text, row_number
-
     where, guessed, headless = f"file '{path}'", False, False
-    of_row: Callable[[int], str] = row_number
-    if is_parquet(layouts.existing_file(path, wording)):
-        import polars as pl
-
-        try:
-            chosen = _choose(list(pl.read_parquet_schema(Path(path))), wanted, where, wording)
-            frame = pl.read_parquet(Path(path), columns=list(chosen.values()), glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise not_parquet(path, error) from None
+    of_row: Where = row_number
+    file = existing_file(path, wording)
+    if is_parquet(file):
+        chosen = _choose(parquet_names(file), wanted, where, wording)
+        frame = parquet_columns(file, chosen.values())
         log.info("%s: %s", path, _shown(chosen))
         series = {_ROLES[part]: frame[name] for part, name in chosen.items()}
     else:
-        layout = layouts.sniff(path, separator=separator, header=False, wording=wording)
+        layout = sniff(path, separator=separator, header=False, wording=wording)
         if _has_header(layout.sample, [name for name in wanted.values() if name]):
-            layout = layouts.sniff(path, separator=separator, header=True, wording=wording)
+            layout = sniff(path, separator=separator, header=True, wording=wording)
         headless = not layout.header
         chosen = _choose(layout.names, wanted, where, wording, header=layout.header)
         guessed = headless and wanted["weight"] is None and "weight" in chosen
-        if guessed and all(layouts.kind([f]) == "text" for f in layouts.column(layout, chosen["weight"])):
+        if guessed and all(text_kind([f]) == "text" for f in layout.column(chosen["weight"])):
             del chosen["weight"]
         form = f"(separator {layout.separator!r}, {'header' if layout.header else 'no header'})"
         log.info("%s: %s %s", path, _shown(chosen), form)
-        columns = layouts.Columns(chosen["source"], chosen["target"], chosen.get("weight"))
+        columns = Columns(chosen["source"], chosen["target"], chosen.get("weight"))
         series, lines = drop_blank(read_text(layout, columns))
         of_row = line_number(layout, lines)
     names = {_ROLES[part]: f"column {name!r} of '{path}'" for part, name in chosen.items()}
@@ -130,7 +129,7 @@ def _doubt_first(edges: Mapping[str, Any], where: str, known: Vocab | None) -> N
     """Warn of a first line that may be a header after all: words that name nobody else."""
     ends = [edges["source"], edges["target"]]
     first = [str(end[0]) for end in ends]
-    if len(ends[0]) < 2 or any(layouts.kind([name]) != "text" for name in first):
+    if len(ends[0]) < 2 or any(text_kind([name]) != "text" for name in first):
         return
     again = any(bool((end[1:] == name).any()) for end in ends if isinstance(end[0], str) for name in first)
     if not again and not (known is not None and known.strings and (known.codes(first) >= 0).any()):
@@ -150,7 +149,7 @@ def _has_header(rows: Sequence[Sequence[str]], given: Sequence[str]) -> bool:
     top, body = [field.strip() for field in rows[0]], rows[1:]
     if any(name in top and not name.isdecimal() for name in given):
         return True
-    if any(layouts.kind([field]) != "text" for field in top if field):
+    if any(text_kind([field]) != "text" for field in top if field):
         return False
     below = {_shape(field) for row in body for field in row[:2]}
     if any(_shape(field) in below for field in top):  # somebody is called so, or user3 is beside user1
@@ -158,19 +157,19 @@ def _has_header(rows: Sequence[Sequence[str]], given: Sequence[str]) -> bool:
     columns = ([row[at] for row in body if len(row) > at and row[at].strip()] for at in range(len(top)))
     user, item = _called(top, "user"), _called(top, "item")
     named = _ends(top) or (user and item) or (top[0] == top[1] and (user or item))
-    return bool(named) or any(column and layouts.kind(column) != "text" for column in columns)
+    return bool(named) or any(column and text_kind(column) != "text" for column in columns)
 
 
 def _choose(
     names: Sequence[str],
     wanted: Mapping[str, str | None],
     where: str,
-    wording: layouts.Wording,
+    wording: Wording,
     *,
     header: bool = True,
 ) -> dict[str, str]:
     """source, target and weight -> the name of the column: what was asked for, else what is found."""
-    chosen = layouts.choose(names, {part: name for part, name in wanted.items() if name}, where, header=header)
+    chosen = choose(names, {part: name for part, name in wanted.items() if name}, where, header=header)
     free = [name for name in names if name not in chosen.values()]
     if not header:
         found = dict(zip([part for part in wanted if part not in chosen], free, strict=False))
@@ -254,6 +253,6 @@ def _split(name: str) -> list[str]:
 def _called(names: Sequence[str], role: Literal["user", "item"]) -> str | None:
     """The column that a table of interactions would have as its users (or items)."""
     try:
-        return layouts.choose(names, {role: None}, "")[role]
+        return choose(names, {role: None}, "")[role]
     except CorankError:
         return None

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from corank import datasets
-from corank.datasets import download
-from corank.datasets.catalogue import Info, Source
+from corank.datasets import download, web
+from corank.datasets.entry import Info, Source
 from corank.errors import CorankError
 
 CONTENT = bytes(i * i % 251 for i in range(3_000_000))
@@ -267,7 +267,7 @@ def test_nothing_but_http(server: Server, tmp_path: Path, elsewhere: str) -> Non
 def test_a_redirect_never_leaves_https() -> None:
     request = urllib.request.Request("https://example.org/set.zip")
     with pytest.raises(CorankError, match="not protected: refused"):
-        download._Redirects().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/set.zip")
+        web.Redirects().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/set.zip")
 
 
 def test_a_redirect_loop_ends(server: Server, tmp_path: Path) -> None:

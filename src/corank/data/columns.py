@@ -42,7 +42,7 @@ INTERACTIONS = Wording()
 
 
 def text_kind(fields: Sequence[str]) -> str:
-    """'int', 'float' or 'text': the narrowest type that holds every non-empty field. "007" is text."""
+    """'int', 'float' or 'text': the narrowest type that holds every non-empty field; "007" is not an 'int'."""
     fields = [f.strip(" ") for f in fields]
     fields = [f for f in fields if f]
     if all(_INTEGER.fullmatch(f) and -(2**63) <= int(f) < 2**63 for f in fields):

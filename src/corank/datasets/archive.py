@@ -5,22 +5,15 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-import numpy as np
-from numpy.typing import NDArray
+from ..errors import CorankError
 
-from ..errors import CorankError, shorten
-
-if TYPE_CHECKING:
-    import polars as pl
-
-FLOATS = ("value", "latitude", "longitude")  # the columns that are not whole numbers
-BLOCK_BYTES = 32_000_000  # of text at a time, for files that are larger than memory should be asked to hold
+BLOCK_BYTES = 32_000_000  # of text at a time, for files that should not be held in memory as a whole
 
 
 class Files:
@@ -132,70 +125,3 @@ class Files:
             ) from error
         except OSError as error:
             raise CorankError(f"{self.place / name} cannot be read: {error.strerror or error}") from error
-
-
-def table(
-    files: Files,
-    file: str,
-    separator: str,
-    columns: tuple[str, ...],
-    *,
-    header: bool = False,
-    exact: bool = False,
-    text: tuple[str, ...] = ("title", "genres"),
-) -> pl.DataFrame:
-    """The named columns of a table ('' = skip), by position; missing fields are an error, and `exact` refuses more."""
-    import polars as pl
-
-    name = files.require(file)
-    kind = {c: pl.String if c in text else pl.Float64 if c in FLOATS else pl.Int64 for c in columns if c}
-    try:
-        first = files.first_line(name).decode("latin-1").split(separator)
-        if len(first) < len(columns) or (exact and len(first) > len(columns)):
-            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
-        # By position, for every field of the file; the header is skipped, because editions differ in its words.
-        names = [column or f"skip {at}" for at, column in enumerate(columns)]
-        names += [f"skip {at}" for at in range(len(columns), len(first))]
-        frame = pl.read_csv(
-            files.source(name),
-            has_header=False,
-            skip_rows=int(header),
-            separator=separator,
-            columns=[names.index(column) for column in kind],
-            schema={each: kind.get(each, pl.String) for each in names},
-            quote_char='"' if header else None,
-        )
-    except pl.exceptions.PolarsError as error:
-        raise unlike(files, name, ", ".join(c for c in columns if c) + " a line", error) from error
-    if frame.null_count().sum_horizontal()[0]:
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
-    holes = frame.null_count().row(0)
-    if any(holes):
-        column = frame.columns[int(np.argmax(np.array(holes) > 0))]
-        row = int(frame[column].is_null().arg_max() or 0) + 1
-        raise unlike(files, name, ", ".join(kind) + " a line", f"row {row} has no {column}")
-    return frame
-
-
-def small_table(files: Files, file: str, separator: str, fields: int, rest: bool = False) -> list[list[str]]:
-    """The columns of a small table; with `rest` one more, which holds what follows the named fields, joined."""
-    records = files.records(file, separator)
-    short = next((at for at, record in enumerate(records) if len(record) < fields), None)
-    if short is not None:
-        raise unlike(files, file, f"{fields} fields a line", f"line {short + 1} has {len(records[short])}")
-    columns = [[record[at] for record in records] for at in range(fields)]
-    return [*columns, [separator.join(record[fields:]) for record in records]] if rest else columns
-
-
-def integers(words: Sequence[str], file: str) -> NDArray[np.int64]:
-    try:
-        return np.array(words, dtype=str).astype(np.int64) if words else np.zeros(0, np.int64)
-    except ValueError as error:
-        raise CorankError(f"{file} has text where the published file has integers ({error}): get it again") from error
-
-
-def unlike(files: Files, name: str, expected: str, found: object) -> CorankError:
-    what = str(found).strip().splitlines()[0] if str(found).strip() else type(found).__name__
-    return CorankError(
-        f"{files.place}: {name} is not in the published layout ({expected}): {shorten(what, 200)}; get the file again"
-    )

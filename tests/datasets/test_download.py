@@ -164,7 +164,7 @@ def test_a_later_run_goes_on_where_the_first_gave_up(
 ) -> None:
     monkeypatch.setattr(download, "TRIES", 1)
     server.cuts = [700_000, 0]
-    with pytest.raises(CorankError, match="what came is kept"):
+    with pytest.raises(CorankError, match="the bytes that came are kept"):
         download.fetch(entry(server.address()), tmp_path)
     assert not target(tmp_path).exists()
     download.fetch(entry(server.address()), tmp_path)

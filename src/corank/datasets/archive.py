@@ -1,4 +1,4 @@
-"""Where the files of one dataset are: a folder or a zip archive, each file plain or gzipped; nothing is unpacked."""
+"""The files of one dataset in a folder or a zip archive, plain or gzipped, read in place without unpacking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK_BYTES = 32_000_000  # of text at a time, for files that should not be held
 
 
 class Files:
-    """The files of a folder, or the members of a zip archive under whatever top folder they were packed in."""
+    """The files of a folder, or the members of a zip archive, whatever the top folder in the archive is."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -27,7 +27,7 @@ class Files:
                 self._members = [m for m in archive.namelist() if not m.startswith("__MACOSX")]
 
     def find(self, pattern: str) -> list[str]:
-        """The sorted names that match a name or glob; of 'a or b' the first one that matches anything."""
+        """The sorted names that match a name or glob pattern; of 'a or b', the first pattern with a match."""
         for wanted in pattern.split(" or "):
             for ending in ("", ".gz"):
                 names = self._matching(wanted + ending)
@@ -46,7 +46,7 @@ class Files:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A stream of the file's content, decompressed."""
+        """A stream of the decompressed content."""
         with self._readable(name):
             if self._members is not None:
                 with zipfile.ZipFile(self.place) as archive, archive.open(name) as member:
@@ -67,7 +67,7 @@ class Files:
             return stream.read()
 
     def source(self, pattern: str) -> Path | bytes:
-        """What a table reader takes: the path of a plain file (it need not be held in memory), else the content."""
+        """What a table reader takes: the path of a plain file, so that it is not held in memory, else the content."""
         name = self.require(pattern)
         plain = self._members is None and not name.endswith(".gz")
         return self.place / name if plain else self.read(name)
@@ -77,7 +77,7 @@ class Files:
             return stream.readline(1_000_000).rstrip(b"\r\n")
 
     def text(self, pattern: str) -> str:
-        """UTF-8, and Latin-1 where it is not: the older MovieLens tables are."""
+        """The text as UTF-8, or as Latin-1 where it is not UTF-8, like the older MovieLens tables."""
         content = self.read(pattern)
         try:
             return content.decode("utf-8")
@@ -85,12 +85,12 @@ class Files:
             return content.decode("latin-1")
 
     def records(self, pattern: str, separator: str) -> list[list[str]]:
-        """The fields of each line of a small table with a separator of several characters or text that is not UTF-8."""
-        # Not splitlines: it also cuts at characters that Latin-1 text may hold.
+        """The fields of each line of a small table, for separators of several characters and for Latin-1 text."""
+        # Not splitlines: it also splits at characters that Latin-1 text may contain.
         return [line.rstrip("\r").split(separator) for line in self.text(pattern).split("\n") if line.strip()]
 
     def blocks(self, names: list[str]) -> Iterator[bytes]:
-        """The text of the files, one after the other, in blocks that end with a line."""
+        """The text of the files, one after the other, in blocks of complete lines."""
         rest = b""
         for name in names:
             with self.open(name) as stream:
@@ -115,7 +115,7 @@ class Files:
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
-        """Damage and refusal become one sentence."""
+        """Turn damaged archives and unreadable files into a `CorankError`."""
         try:
             yield
         except (zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError) as error:

@@ -108,8 +108,8 @@ class _Job:
                 most = max(most, self._have())
                 if failures >= TRIES:
                     raise CorankError(
-                        f"{self.url} could not be downloaded in {TRIES} tries ({problem}): what came is kept, so the "
-                        "same command goes on from there later"
+                        f"{self.url} could not be downloaded in {TRIES} attempts ({problem}): the bytes that came are "
+                        "kept, so the same command resumes from there"
                     ) from problem
                 log.info("%s: %s; trying again", self.url, problem)
                 time.sleep(PAUSE * 2 ** max(failures - 1, 0))
@@ -212,7 +212,7 @@ class _Job:
         need = "more bytes than that" if missing is None else f"{missing:,} more bytes"
         return CorankError(
             f"the disk of {self.part.parent} is full: {free:,} bytes are free and {self.target.name} needs {need}; "
-            "make room and the same command goes on with the part that came, or choose another root"
+            "make room and run the same command again, which resumes the download, or choose another root"
         )
 
     def _refused(self, error: urllib.error.HTTPError, have: int) -> None:

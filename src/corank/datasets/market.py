@@ -39,21 +39,21 @@ def realistic(
     influence: float = 0.3,
     seed: int = 0,
 ) -> Synthetic:
-    """A market of tastes: heavy tails, groups, friends, two years, ratings, and an exact probability for every choice.
+    """A market over two years: long-tailed, drifting popularity, user groups, friends, ratings, exact probabilities.
 
-    A user draws items one after the other, never the same twice, with
+    Each user draws items one after the other without replacement, with probability
     P(item | user, period) = taste[user, group of the item] * popularity[period, item],
-    renormalised over what the user has not had yet.
+    renormalised over the items that the user has not drawn yet.
 
-    concentration : how alike the users of a user group are (Dirichlet around the taste of the group; high = clones).
-    drift : standard deviation of the wandering of an item's log-popularity over the 24 periods; 0 = constant.
-    friends : mean number of friends; a share `homophily` of the ties is made inside the user group.
-    influence : a user's taste is this share the mean taste of the friends.
-    levels : ratings are 1..levels, a preference cut at quantiles: `preference` of the pair + noise * N(0, 1).
+    concentration : similarity of the users within a user group (Dirichlet around the group's taste; high: identical).
+    drift : standard deviation of an item's log-popularity over the 24 periods; 0: constant popularity.
+    friends : mean number of friends; a fraction `homophily` of the friendships is drawn within the user group.
+    influence : weight of the friends' mean taste in a user's taste.
+    levels : ratings are 1 to `levels`: `preference` of the pair + noise * N(0, 1), cut at quantiles.
 
-    Truth: taste [users, groups], popularity [24, items] (sums to 1 within a group), base [items] (the Zipf weights
-    behind it), user_group, item_group, leniency [users], quality [items], weight, noise, cuts [levels - 1],
-    last_period [users].
+    Truth: taste (users, groups), popularity (24, items), which sums to 1 within a group, base (items,), the Zipf
+    weights behind it, user_group (users,), item_group (items,), leniency (users,), quality (items,), weight, noise,
+    cuts (levels - 1,), last_period (users,).
     """
     from ..kernels.sample import choices, grades
     from ..kernels.threads import run
@@ -61,15 +61,15 @@ def realistic(
     check_sizes(users=users, items=(items, 4 * LEAST), rows=rows, groups=groups, levels=(levels, 2))
     check_sizes(friends=(friends, 0), seed=(seed, 0))
     check_shares(homophily=homophily, influence=influence)
-    check_number("drift", drift, high=10)  # at 10 the top item of a month already takes nearly all of its group
+    check_number("drift", drift, high=10)  # at 10 the top item of a period already has nearly all of its group
     check_number("concentration", concentration, low=0.01, high=1e6)
     if groups > items:
         raise CorankError(f"groups={groups} is more than items={items}: each group needs an item, ask for fewer groups")
     if friends >= users:
-        raise CorankError(f"friends={friends} must be below users={users}: nobody is friends with more than the others")
+        raise CorankError(f"friends={friends} must be below users={users}: a user has at most users - 1 friends")
     if not LEAST * users <= rows <= users * items // 4:
         raise CorankError(
-            f"rows={rows:,} must lie between {LEAST * users:,} ({LEAST} a user) and {users * items // 4:,} "
+            f"rows={rows:,} must lie between {LEAST * users:,} ({LEAST} per user) and {users * items // 4:,} "
             f"(a quarter of {users:,} users x {items:,} items): change rows, users or items"
         )
     rng = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ def realistic(
     graph = _friendships(rng, user_group, groups, friends, homophily)
     taste = mean_with_neighbours(graph, _tastes(rng, user_group, groups, concentration), influence).astype(np.float32)
 
-    # Items sorted by group: a group is a slice of `member`, and its probabilities a stretch of each row of `ladder`.
+    # Items sorted by group: a group is a slice of `member`, and of each row of `ladder`.
     member = np.argsort(item_group, kind="stable").astype(np.int32)
     first = np.searchsorted(item_group[member], np.arange(groups + 1))
     base, ladder, popularity = _popularities(rng, first, member, drift)
@@ -96,7 +96,7 @@ def realistic(
     laws = (taste, ladder, first, member, leniency, quality, weight, noise)
     run(choices, users, stream, indptr, begin, end, PERIOD, *laws, item, time, value, cost=indptr)
 
-    # Shares of the ratings like those of film sites: few low ones, most one below the top.
+    # A rating distribution like that of film sites: few low ratings, most of them one below the top.
     share = [math.comb(levels - 1, level) * 0.65**level * 0.35 ** (levels - 1 - level) for level in range(levels)]
     cuts = np.quantile(value[:: max(1, rows // 1_000_000)].astype(np.float64), np.cumsum(share)[:-1])
     run(grades, rows, value, cuts)
@@ -123,7 +123,7 @@ def realistic(
 
 
 def _grouped(rng: np.random.Generator, size: int, groups: int) -> NDArray[np.int64]:
-    """A group for each of `size` things: uneven groups, none empty as long as there are enough things."""
+    """A group for each of `size` users or items: groups of uneven size, none empty if there are enough."""
     group = rng.choice(groups, size, p=rng.dirichlet(np.full(groups, 5.0)))
     forced = rng.permutation(size)[:groups]
     group[forced] = np.arange(forced.size)
@@ -132,52 +132,53 @@ def _grouped(rng: np.random.Generator, size: int, groups: int) -> NDArray[np.int
 
 def _tastes(rng: np.random.Generator, user_group: Array, groups: int, concentration: float) -> NDArray[np.float64]:
     """Probability of each item group for each user: [users, groups], rows sum to 1."""
-    appeal = rng.dirichlet(np.full(groups, 2.0))  # some item groups are liked by most
-    shared = rng.dirichlet(0.15 * groups * appeal + 1e-3, size=groups)  # each user group likes a few item groups
-    own = rng.standard_gamma(concentration * shared[user_group]) + 1e-30  # shapes near 0 can give 0 everywhere
+    appeal = rng.dirichlet(np.full(groups, 2.0))  # some item groups are popular with most users
+    shared = rng.dirichlet(0.15 * groups * appeal + 1e-3, size=groups)  # each user group prefers a few item groups
+    own = rng.standard_gamma(concentration * shared[user_group]) + 1e-30  # gamma shapes near 0 can give all zeros
     own /= own.sum(axis=1, keepdims=True)
-    return np.asarray(0.95 * own + 0.05 / groups)  # one choice in twenty is mere curiosity
+    return np.asarray(0.95 * own + 0.05 / groups)  # one choice in twenty is uniform over the groups
 
 
 def _friendships(rng: np.random.Generator, user_group: Array, groups: int, friends: int, homophily: float) -> CSR:
+    """Random friendships; a fraction `homophily` of them is within the user group."""
     users = user_group.size
-    ties = users * friends // 2
-    a = rng.integers(users, size=ties)
-    anyone = rng.integers(users, size=ties)
+    edges = users * friends // 2
+    a = rng.integers(users, size=edges)
+    anyone = rng.integers(users, size=edges)
     by_group = np.argsort(user_group, kind="stable")
     start = np.searchsorted(user_group[by_group], np.arange(groups + 1))
     size = np.diff(start)
-    alike = by_group[start[user_group[a]] + (rng.random(ties) * size[user_group[a]]).astype(np.int64)]
-    return symmetric_graph(a, np.where(rng.random(ties) < homophily, alike, anyone), users)
+    same_group = by_group[start[user_group[a]] + (rng.random(edges) * size[user_group[a]]).astype(np.int64)]
+    return symmetric_graph(a, np.where(rng.random(edges) < homophily, same_group, anyone), users)
 
 
 def _popularities(rng: np.random.Generator, first: Array, member: Array, drift: float) -> tuple[Array, Array, Array]:
-    """Zipf weights of the items, and from them the running totals (sorted by group) and probabilities of each period.
+    """Zipf weights (items,), cumulative probabilities per period (24, items), sorted by group, and probabilities.
 
-    Log-popularity wanders as a stationary first-order autoregression of standard deviation `drift`.
+    Log-popularity follows a stationary first-order autoregression of standard deviation `drift`.
     """
     items, groups = member.size, first.size - 1
     place = np.empty(items)
     for g in range(groups):
         place[first[g] : first[g + 1]] = 1 + rng.permutation(first[g + 1] - first[g])
     zipf = place**-1.1
-    wander = rng.standard_normal(items)
+    deviation = rng.standard_normal(items)
     ladder = np.empty((PERIODS, items))
     popularity = np.empty((PERIODS, items), np.float32)
     for p in range(PERIODS):
-        mass = zipf * np.exp(drift * wander)
+        mass = zipf * np.exp(drift * deviation)
         mass /= np.repeat(np.add.reduceat(mass, first[:-1]), np.diff(first))
         popularity[p, member] = mass
         for g in range(groups):
             ladder[p, first[g] : first[g + 1]] = np.cumsum(mass[first[g] : first[g + 1]])
-        wander = 0.9 * wander + math.sqrt(1 - 0.9**2) * rng.standard_normal(items)
+        deviation = 0.9 * deviation + math.sqrt(1 - 0.9**2) * rng.standard_normal(items)
     base = np.empty(items)
     base[member] = zipf
     return base, ladder, popularity
 
 
 def _activity(rng: np.random.Generator, users: int, rows: int, most: int) -> NDArray[np.int64]:
-    """Rows of each user: log-normal, at least `LEAST`, at most `most`, `rows` in all."""
+    """Number of rows per user: log-normal, at least `LEAST`, at most `most`, `rows` in total."""
     drawn = rng.lognormal(sigma=1.0, size=users)
     counts = np.full(users, LEAST)
     while True:

@@ -18,13 +18,14 @@ def markov(
     successors: int = 1,
     seed: int = 0,
 ) -> Synthetic:
-    """Sequences: the next item is, with probability `predictability`, a fixed successor of the last one, else any item.
+    """Sequences: with probability `predictability` the next item is a fixed successor of the last one, else uniform.
 
-    1 is deterministic (but for the choice among `successors`), 0 is chance. The time of a row is its step; items can
-    come back, so keep length well below items where seen items are filtered out. Every item is a successor of
-    `successors` others: all are equally popular, and popularity is worth nothing.
+    At 1 the chain is deterministic (but for the choice among `successors`), at 0 it is uniform noise. The time of a row
+    is its position in the sequence. Items can occur again, so keep `length` well below `items` where seen items are
+    filtered out. Every item is a successor of `successors` others: all items are equally popular, so that popularity
+    predicts nothing.
 
-    Truth: successors [items, successors], predictability.
+    Truth: successors (items, successors), predictability.
     """
     from ..kernels.sample import chains
     from ..kernels.threads import run
@@ -32,9 +33,9 @@ def markov(
     check_sizes(users=users, items=(items, 2), length=(length, 2), successors=successors, seed=(seed, 0))
     check_shares(predictability=predictability)
     if successors >= items:
-        raise CorankError(f"successors={successors} must be below items={items}: an item does not follow itself")
+        raise CorankError(f"successors={successors} must be below items={items}: an item is not its own successor")
     rng = np.random.default_rng(seed)
-    # Successors are some steps ahead on a shuffled circle; one step is always among them: a cycle through all items.
+    # Successors are some positions ahead on a shuffled circle; one is always the next: a cycle through all items.
     circle = rng.permutation(items)
     ahead = np.append(1, 2 + rng.permutation(items - 2)[: successors - 1])
     follows = np.empty((items, successors), np.int32)

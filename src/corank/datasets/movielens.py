@@ -15,7 +15,7 @@ from .published_tables import Parts, from_table, integers, labels, small_table, 
 
 
 def read_100k(files: Files) -> Dataset:
-    """`u.data` (tab: user, item, rating, time) with the labels of `u.user`, `u.item` and `u.genre`."""
+    """`u.data` (tab-separated user, item, rating, time) with the labels of `u.user`, `u.item` and `u.genre`."""
     return _label_100k(from_table(table(files, "u.data", "\t", ("user", "item", "value", "time"))), files)
 
 
@@ -26,8 +26,8 @@ def read_100k_u1(files: Files) -> Parts:
 
 
 def read_dat(files: Files) -> Dataset:
-    """`ratings.dat` with `::` between the fields (1M and 10M), `users.dat` where there is one, `movies.dat`."""
-    # A one-byte separator is what the fast reader knows: `::` is then an empty column between two real ones.
+    """`ratings.dat`, separated by `::` (1M and 10M), with the labels of `users.dat` and `movies.dat` if they exist."""
+    # polars knows only one-byte separators: `::` becomes an empty column between two real ones.
     data = from_table(table(files, "ratings.dat", ":", ("user", "", "item", "", "value", "", "time")))
     user_labels, item_labels = {}, {}
     if files.find("users.dat"):
@@ -66,7 +66,7 @@ def read_with_graphs(ratings: Info, files: Files) -> Dataset:
 
 
 def read_csv(files: Files) -> Dataset:
-    """`ratings.csv` and `movies.csv` with header lines (20M, 25M, latest, latest-small)."""
+    """`ratings.csv` and `movies.csv` with headers (20M, 25M, latest-small)."""
     frame = table(files, "ratings.csv", ",", ("user", "item", "value", "time"), header=True)
     data = from_table(frame)
     if not files.find("movies.csv"):
@@ -95,7 +95,7 @@ def _label_100k(data: Dataset, files: Files) -> Dataset:
 
 
 def _sharing(member: Array, group: Array, members: int, groups: int) -> CSR:
-    """An edge of weight 1 between any two members of a common group."""
+    """The graph with an edge of weight 1 between any two members of the same group."""
     from scipy.sparse import coo_array
 
     belongs = coo_array((np.ones(member.size, np.float32), (member, group)), shape=(members, groups)).tocsr()

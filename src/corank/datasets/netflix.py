@@ -17,9 +17,10 @@ LARGEST_ID = 10_000_000
 
 
 def read(files: Files) -> Dataset:
-    """`combined_data_*.txt` or `training_set/mv_*.txt`: a line `movie:`, then `user,rating,date` lines; titles if any.
+    """`combined_data_*.txt` or `training_set/mv_*.txt`: a line `movie:`, then lines `user,rating,date`; titles if any.
 
-    100 million rows: read block by block into the narrowest types, so that the peak is little more than the dataset.
+    The 100 million rows are read block by block into the narrowest types, so that peak memory is little more than the
+    dataset.
     """
     names = files.find("combined_data_*.txt or training_set/mv_*.txt")
     parts: list[tuple[Array, Array, Array, Array]] = []
@@ -53,7 +54,7 @@ def _read_block(files: Files, block: bytes, movie: int | None) -> tuple[Array, A
 
     expected = "a line `movie:`, then lines `user,rating,yyyy-mm-dd`"
     try:
-        # The reader takes the number of fields from the first line, and a block may begin with `movie:`.
+        # polars takes the number of fields from the first line, and a block may begin with `movie:`.
         schema = {"user": pl.String, "rating": pl.UInt8, "date": pl.String}
         frame = pl.read_csv(b"0,0,1970-01-01\n" + block, has_header=False, schema=schema, quote_char=None)[1:]
         header = pl.col("user").str.ends_with(":")
@@ -78,7 +79,7 @@ def _read_block(files: Files, block: bytes, movie: int | None) -> tuple[Array, A
 
 
 def _dense_codes(parts: Sequence[Array]) -> tuple[Vocab, NDArray[np.int32]]:
-    """Vocabulary and codes of a column in pieces, without a wide copy of the whole of it."""
+    """Vocabulary and codes of a column that comes in parts, without an int64 copy of the whole column."""
     present = np.zeros(1 + max(int(part.max(initial=0)) for part in parts), np.bool_)
     for part in parts:
         present[part] = True

@@ -30,7 +30,10 @@ def table(
     exact: bool = False,
     text: tuple[str, ...] = ("title", "genres"),
 ) -> pl.DataFrame:
-    """The named columns of a table ('' = skip), by position; missing fields are an error, and `exact` refuses more."""
+    """The named columns of a table, by position ('': skip).
+
+    Lines with fewer fields than columns are an error; with `exact`, lines with more too.
+    """
     import polars as pl
 
     name = files.require(file)
@@ -38,8 +41,8 @@ def table(
     try:
         first = files.first_line(name).decode("latin-1").split(separator)
         if len(first) < len(columns) or (exact and len(first) > len(columns)):
-            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
-        # By position, for every field of the file; the header is skipped, because editions differ in its words.
+            raise unlike(files, name, f"{len(columns)} fields per line", f"the first line has {len(first)}")
+        # By position, for every field of the file: the header is skipped, because its names differ between editions.
         names = [column or f"skip {at}" for at, column in enumerate(columns)]
         names += [f"skip {at}" for at in range(len(columns), len(first))]
         frame = pl.read_csv(
@@ -52,23 +55,23 @@ def table(
             quote_char='"' if header else None,
         )
     except pl.exceptions.PolarsError as error:
-        raise unlike(files, name, ", ".join(c for c in columns if c) + " a line", error) from error
+        raise unlike(files, name, ", ".join(c for c in columns if c) + " per line", error) from error
     if frame.null_count().sum_horizontal()[0]:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
     holes = frame.null_count().row(0)
     if any(holes):
         column = frame.columns[int(np.argmax(np.array(holes) > 0))]
         row = int(frame[column].is_null().arg_max() or 0) + 1
-        raise unlike(files, name, ", ".join(kind) + " a line", f"row {row} has no {column}")
+        raise unlike(files, name, ", ".join(kind) + " per line", f"row {row} has no {column}")
     return frame
 
 
 def small_table(files: Files, file: str, separator: str, fields: int, rest: bool = False) -> list[list[str]]:
-    """The columns of a small table; with `rest` one more, which holds what follows the named fields, joined."""
+    """The first `fields` columns of a small table; with `rest`, one more that joins the other fields of each line."""
     records = files.records(file, separator)
     short = next((at for at, record in enumerate(records) if len(record) < fields), None)
     if short is not None:
-        raise unlike(files, file, f"{fields} fields a line", f"line {short + 1} has {len(records[short])}")
+        raise unlike(files, file, f"{fields} fields per line", f"line {short + 1} has {len(records[short])}")
     columns = [[record[at] for record in records] for at in range(fields)]
     return [*columns, [separator.join(record[fields:]) for record in records]] if rest else columns
 
@@ -105,7 +108,7 @@ def two_tables(
 
 
 def labels(vocab: Vocab, ids: Any, columns: Mapping[str, Any]) -> dict[str, Array]:
-    """Columns keyed by id as arrays over the vocabulary; '' or -1 or NaN where nothing is said."""
+    """Columns keyed by id as arrays over the vocabulary; '', -1 or NaN for ids that are not in the table."""
     codes = vocab.codes(ids)
     known = codes >= 0
     labels = {}

@@ -20,7 +20,7 @@ from .published_tables import Parts, from_table, labels, table, two_tables, unli
 
 
 def pairs(file: str, files: Files) -> Dataset:
-    """`user item` a line, each user's lines in time order, so the place in the file is the time; repeats stay."""
+    """Lines `user item`, each user's in time order: the position in the file is the time. Repeated pairs are kept."""
     fields = len(files.first_line(file).split())
     if fields != 2:
         raise CorankError(
@@ -31,13 +31,13 @@ def pairs(file: str, files: Files) -> Dataset:
 
 
 def lines(file: str, files: Files) -> Dataset:
-    """`user item item ...`, one line a user, items in time order, so a row's place is its time; repeats stay."""
+    """One line `user item item ...` per user, in time order: the position is the time. Repeated pairs are kept."""
     user, item = _item_lines(files, file)
     return from_arrays(user=user, item=item, time=np.arange(item.size), duplicates="keep")
 
 
 def lines_split(files: Files) -> Parts:
-    """`train.txt` and `test.txt`, each in the `user item item ...` form, the items in no order that means time."""
+    """`train.txt` and `test.txt`, each with one line `user item item ...` per user, in no order of time."""
     read = [_item_lines(files, name) for name in ("train.txt", "test.txt")]
     user, item = (np.concatenate(side) for side in zip(*read, strict=True))
     data = from_arrays(user=user, item=item, duplicates="keep")
@@ -63,7 +63,7 @@ def _item_lines(files: Files, file: str) -> tuple[Array, Array]:
         counts = rest.list.len().to_numpy()
         item = rest.filter(rest.list.len() > 0).explode().cast(pl.Int64).to_numpy()
     except pl.exceptions.PolarsError as error:
-        raise unlike(files, name, "one line a user: `user item item ...`, all integers", error) from error
+        raise unlike(files, name, "one line per user: `user item item ...`, all integers", error) from error
     return np.repeat(user.to_numpy(), counts), item
 
 
@@ -71,17 +71,17 @@ def _item_lines(files: Files, file: str) -> tuple[Array, Array]:
 
 
 def rated_split(train: str, test: str, separator: str, files: Files) -> Parts:
-    """Two files of `user item rating` lines."""
+    """Two files with lines `user item rating`."""
     return two_tables(files, train, test, separator, ("user", "item", "value"))
 
 
 def rated(file: str, files: Files) -> Dataset:
-    """One file of `user,item,rating` lines without a header."""
+    """One file with lines `user,item,rating` and no header."""
     return from_table(table(files, file, ",", ("user", "item", "value")))
 
 
 def foursquare(files: Files) -> Parts:
-    """`checkin/trainData.txt` and `testData.txt`: user, place, number of visits; places have coordinates."""
+    """`checkin/trainData.txt` and `testData.txt`: user, place, number of visits; coordinates are item labels."""
     columns = ("user", "item", "value")
     names = ("checkin/trainData.txt", "checkin/testData.txt")
     data, is_test = two_tables(files, *names, " ", columns, text=("user", "item"))
@@ -95,8 +95,8 @@ def foursquare(files: Files) -> Parts:
 def monti(files: Files) -> Parts:
     """`M`, `Otraining`, `Otest` (3000 x 3000) and the graphs `W_users`, `W_movies` or `W_tracks` of a MATLAB v7.3 file.
 
-    Ids are the row and column numbers of the matrix from 0. All of them stay, also those without a rating: the graphs
-    are aligned with them.
+    Ids are the row and column numbers of the matrix, from 0. Users and items without ratings are kept, because the
+    graphs are over all of them.
     """
     try:
         import h5py
@@ -105,7 +105,7 @@ def monti(files: Files) -> Parts:
     name = files.require("training_test_dataset.mat")
     try:
         with h5py.File(BytesIO(files.read(name)), "r") as stored:
-            # MATLAB writes columns first, so Python sees each matrix transposed.
+            # MATLAB stores matrices by column, so h5py reads them transposed.
             matrix = {key: np.asarray(stored[key]).T for key in stored if not key.startswith("#")}
         ratings, is_train, is_test = (matrix[key] for key in ("M", "Otraining", "Otest"))
     except (OSError, KeyError, TypeError) as error:
@@ -128,7 +128,7 @@ def monti(files: Files) -> Parts:
 
 
 def filmtrust(files: Files) -> Dataset:
-    """`ratings.txt` and `trust.txt` (truster, trusted, 1: directed); of a repeated pair the last rating counts."""
+    """`ratings.txt` and `trust.txt` (directed: truster, trusted, 1); of a repeated pair the last rating is kept."""
     ratings = table(files, "ratings.txt", " ", ("user", "item", "value"), exact=True)
     trust = table(files, "trust.txt", " ", ("user", "trusted"))
     user, item, value = (ratings[name].to_numpy() for name in ("user", "item", "value"))
@@ -138,8 +138,8 @@ def filmtrust(files: Files) -> Dataset:
 def ciao(files: Files) -> Dataset:
     """Ciao, Epinions: `rating` (user, item, category, rating, helpfulness[, time]), `trustnetwork` (truster, trusted).
 
-    The edition with times is taken where it is there. Ratings run from 1 to 5: rows with 0 hold no rating and are left
-    out (their users and items stay in the vocabularies); of a repeated pair the last one counts.
+    The edition with times is preferred. Ratings are 1 to 5: rows with 0 are no ratings and are dropped (their users and
+    items stay in the vocabularies); of a repeated pair the last rating is kept.
     """
     rows = _matlab(files, "*rating_with_timestamp.mat or rating.mat", 5)
     trust = _matlab(files, "trustnetwork.mat or trust.mat", 2)
@@ -148,7 +148,7 @@ def ciao(files: Files) -> Dataset:
 
 
 def _matlab(files: Files, pattern: str, columns: int) -> Array:
-    """The one matrix of a MATLAB file (before v7.3) that has at least that many columns."""
+    """The only matrix of a MATLAB file (before v7.3) with at least this many columns."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -164,7 +164,7 @@ def _matlab(files: Files, pattern: str, columns: int) -> Array:
 
 
 def _social(user: Array, item: Array, value: Array, time: Array | None, trust: Array) -> Dataset:
-    """Users who occur only in the trust table are users too; an edge counts once, whatever the number of its rows."""
+    """Users that occur only in the trust table are users too; repeated edges count once."""
     users, codes = Vocab.build(np.concatenate([user, trust[:, 0], trust[:, 1]]), "user")
     items, item_codes = Vocab.build(item, "item")
     user_codes, source, target = np.split(codes, [user.size, user.size + len(trust)])

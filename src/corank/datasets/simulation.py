@@ -38,18 +38,19 @@ def simulation(
     cold: float = 0.0,
     seed: int = 0,
 ) -> Synthetic:
-    """The dissertation's "Simulation of Synthetic Data" (chapter 2) for what a friendship graph is worth.
+    """The dissertation's "Simulation of Synthetic Data" (chapter 2), which measures the value of a friendship graph.
 
-    U and V are standard normal; `steps` times, each user moves to weight * (mean of the friends) + (1 - weight) * own,
-    friends being the neighbours in a random graph where each edge exists with probability `edge` (the printed algorithm
-    adds the friends up, its text says average, and sums would give ratings of standard deviation 131). The ratings are
-    U V^T (+ noise * N(0, 1)) on random cells.
+    U and V are standard normal. In each of `steps` rounds, every row of U becomes
+    weight * (mean of the friends' rows) + (1 - weight) * (own row),
+    where friends are the neighbours in an Erdos-Renyi graph with edge probability `edge`. (The printed algorithm sums
+    over the friends, but its text says average, and with sums the ratings would have a standard deviation of 131.)
+    Ratings are U V^T + noise * N(0, 1) at random cells of the users x items matrix.
 
-    train, test : shares of all cells.
-    valid : share of the training rows that `split.valid` takes off; `split.refit()` gives them back.
-    cold : share of the users who keep their test rows only.
+    train, test : fractions of all cells.
+    valid : fraction of the training rows that are held out as `split.valid`; `split.refit()` adds them again.
+    cold : fraction of the users that have test rows only.
 
-    Truth: user_factors [users, rank], item_factors [items, rank].
+    Truth: user_factors (users, rank), item_factors (items, rank).
     """
     check_sizes(users=users, items=items, rank=rank, seed=(seed, 0), steps=(steps, 0))
     check_shares(edge=edge, weight=weight, train=train, test=test, valid=valid, cold=cold)
@@ -101,16 +102,16 @@ def simulation(
 
 
 def _distinct(rng: np.random.Generator, total: int, count: int) -> NDArray[np.int64]:
-    """`count` of the numbers below `total`, sorted, each set equally likely; memory grows with `count`."""
+    """`count` distinct integers below `total`, sorted, all sets equally likely; memory grows with `count` alone."""
     if count > total // 2:
         kept = np.ones(total, np.bool_)
         kept[_distinct(rng, total, total - count)] = False
         return np.flatnonzero(kept)
     found = np.zeros(0, np.int64)
     while found.size < count:
-        # So many draws leave `count` distinct ones on average; what is too much goes at random.
+        # This many draws give `count` distinct ones on average; a random subset of them is dropped if there are more.
         missing = -math.log1p(-(count - found.size) / (total - found.size)) * total
         found = np.sort(np.concatenate([found, rng.integers(total, size=int(1.01 * missing) + 16)]))
-        # Not np.unique: its hash table takes sixty times as long as the sort where nearly all numbers differ.
+        # Not np.unique: where nearly all numbers differ, its hash table takes sixty times as long as the sort.
         found = found[np.append(True, found[1:] != found[:-1])]
     return np.delete(found, rng.choice(found.size, found.size - count, replace=False))

@@ -218,7 +218,7 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
         (lambda: cr.leave_last_out(empty), "has 0 rows"),
         (lambda: cr.leave_last_out(two), "has 2 rows"),
         (lambda: cr.leave_last_out(pairs), "no user has enough rows"),
-        (lambda: cr.holdout(data, test=0), "test=0 and valid=0.1 are shares"),
+        (lambda: cr.holdout(data, test=0), "test=0 and valid=0.1 are fractions"),
         (lambda: cr.holdout(data, test=0.6, valid=0.4), "sum must lie between 0 and 1"),
         (lambda: cr.holdout(data, test=float("nan")), "test=nan"),
         (lambda: cr.holdout(data, by="item"), "by='item' is not known"),  # type: ignore[arg-type]

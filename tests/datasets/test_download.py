@@ -292,7 +292,7 @@ def test_a_passing_500_is_tried_again(server: Server, tmp_path: Path) -> None:
 
 def test_a_lasting_500_ends(server: Server, tmp_path: Path) -> None:
     server.statuses = [500] * 50
-    with pytest.raises(CorankError, match=r"in 5 tries \(the server answered 500"):
+    with pytest.raises(CorankError, match=r"in 5 attempts \(the server answered 500"):
         download.fetch(entry(server.address()), tmp_path)
     assert len(server.asked) == 5
 

@@ -23,7 +23,7 @@ def test_movielens_100k_with_labels(tmp_path: Path) -> None:
         u_0genre="unknown|0\nAction|1\nDrama|2\n\n",
         u_0item="242|Misérables, Les (1995)|01-Jan-1995||http://x|0|1|1\n302|L.A.|01||u|0|0|0\n".encode("latin-1"),
     )
-    data = movielens.read_100k(files)
+    data = movielens.ratings_100k(files)
     assert rows_of(data) == [(196, 242, 3.0, 881250949), (186, 302, 4.0, 891717742)]
     assert data.users.ids.tolist() == [186, 196]
     assert {k: v.tolist() for k, v in data.user_labels.items()} == {
@@ -42,14 +42,14 @@ def test_movielens_1m_and_10m_dat(tmp_path: Path) -> None:
         movies_0dat="122::Boomerang: A Film (1992)::Comedy|Romance\n185::Net, The (1995)::Action\n7::Unrated::Drama\n",
         users_0dat="1::F::1::10::48067\n9::M::56::16::70072\n",
     )
-    data = movielens.read_dat(files)
+    data = movielens.ratings_dat(files)
     assert rows_of(data) == [(1, 122, 5.0, 838985046), (1, 185, 4.5, 838983525), (9, 122, 0.5, 838983392)]
     assert data.item_labels["title"].tolist() == ["Boomerang: A Film (1992)", "Net, The (1995)"]
     assert data.user_labels["age"].tolist() == [1, 56]
     assert data.user_labels["gender"].tolist() == ["F", "M"]
     (tmp_path / "users.dat").unlink()
     (tmp_path / "movies.dat").unlink()
-    bare = movielens.read_dat(Files(tmp_path))
+    bare = movielens.ratings_dat(Files(tmp_path))
     assert rows_of(bare) == rows_of(data)
     assert not bare.item_labels
     assert not bare.user_labels
@@ -67,7 +67,7 @@ def test_movielens_1m_with_graphs(tmp_path: Path) -> None:
     casts = {10: "Ann Lee, Bo", 20: "Bo,Ann Lee , Cy", 30: "N/A", 40: "Cy, Ann Leeds", 77: "Cy", 101: "N/A"}
     lines = [f"{movie}::T: 1::95::G::d::g::Ann Lee::w::{cast}::plot::p\n" for movie, cast in casts.items()]
     files = put_files(tmp_path / "ml-1m-kg", movies_extrainfos_0dat="".join(lines))
-    data = movielens.read_with_graphs(ML_1M, files)
+    data = movielens.ratings_with_graphs(ML_1M, files)
     assert data.users.ids.tolist() == [1, 2, 3, 4]  # user 5 has 60 ratings
     assert data.items.ids.tolist() == [10, 20, 30, 40]
     assert data.user_graph is not None
@@ -78,10 +78,10 @@ def test_movielens_1m_with_graphs(tmp_path: Path) -> None:
     assert data.item_graph.scipy().toarray().tolist() == expected
     (tmp_path / "ml-1m" / "users.dat").unlink()
     with pytest.raises(CorankError, match=r"needs users\.dat"):
-        movielens.read_with_graphs(ML_1M, files)
+        movielens.ratings_with_graphs(ML_1M, files)
     (tmp_path / "ml-1m" / "ratings.dat").unlink()
     with pytest.raises(CorankError, match=r"corank data fetch ml-1m$"):
-        movielens.read_with_graphs(ML_1M, files)
+        movielens.ratings_with_graphs(ML_1M, files)
 
 
 def test_movielens_20m_and_25m_csv_in_a_zip(tmp_path: Path) -> None:
@@ -91,6 +91,6 @@ def test_movielens_20m_and_25m_csv_in_a_zip(tmp_path: Path) -> None:
         )
         archive.writestr("ml-25m/movies.csv", 'movieId,title,genres\n1,"American President, The ""A"" (1995)",Drama\n')
         archive.writestr("ml-25m/tags.csv", "userId,movieId,tag,timestamp\n")
-    data = movielens.read_csv(Files(tmp_path / "ml-25m.zip"))
+    data = movielens.ratings_csv(Files(tmp_path / "ml-25m.zip"))
     assert rows_of(data) == [(1, 296, 5.0, 1147880044), (2, 1, 3.5, 1141415820)]
     assert data.item_labels["title"].tolist() == ['American President, The "A" (1995)', ""]

@@ -29,7 +29,7 @@ def test_netflix_in_both_forms_whatever_the_block(tmp_path: Path, monkeypatch: p
     (kaggle / "combined_data_1.txt").write_text(NETFLIX)
     (kaggle / "combined_data_2.txt").write_text("3:\n7,4,1970-01-01")
     (kaggle / "movie_titles.csv").write_bytes(b"1,2003,Dinosaur Planet\n2,NULL,Isle of Man, Th\xe9\n")
-    data = netflix.read(Files(kaggle))
+    data = netflix.ratings(Files(kaggle))
     assert rows_of(data) == NETFLIX_ROWS
     assert data.item_labels["title"].tolist() == ["Dinosaur Planet", "Isle of Man, Thé", ""]
     assert data.item_labels["year"].tolist() == ["2003", "", ""]
@@ -39,7 +39,7 @@ def test_netflix_in_both_forms_whatever_the_block(tmp_path: Path, monkeypatch: p
     head, tail = NETFLIX.split("2:\n")
     for n, text in enumerate([head, "2:\n" + tail, "3:\n7,4,1970-01-01\n"], 1):
         (single / f"mv_{n:07d}.txt").write_text(text)
-    assert rows_of(netflix.read(Files(tmp_path / "prize"))) == NETFLIX_ROWS
+    assert rows_of(netflix.ratings(Files(tmp_path / "prize"))) == NETFLIX_ROWS
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_netflix_in_both_forms_whatever_the_block(tmp_path: Path, monkeypatch: p
 def test_netflix_unlike_the_published_files(tmp_path: Path, text: str) -> None:
     (tmp_path / "combined_data_1.txt").write_text(text)
     with pytest.raises(CorankError, match="not in the published layout"):
-        netflix.read(Files(tmp_path))
+        netflix.ratings(Files(tmp_path))
 
 
 def test_netflix_empty(tmp_path: Path) -> None:
     (tmp_path / "combined_data_1.txt").write_text("")
     with pytest.raises(CorankError, match="no ratings"):
-        netflix.read(Files(tmp_path))
+        netflix.ratings(Files(tmp_path))

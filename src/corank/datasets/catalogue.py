@@ -134,26 +134,26 @@ def _wu(
 SASREC = "W.-C. Kang and J. McAuley, Self-Attentive Sequential Recommendation, ICDM 2018"
 SSE_PT = "L. Wu, S. Li, C.-J. Hsieh and J. Sharpnack, SSE-PT, RecSys 2020"
 WU_SPLITS = "ml-1m-wu-splits"
-ML_1M = _movielens("1m", movielens.read_dat, ("ratings.dat",), "c4d9eecfca2ab87c1945afe126590906")
+ML_1M = _movielens("1m", movielens.ratings_dat, ("ratings.dat",), "c4d9eecfca2ab87c1945afe126590906")
 
 CATALOGUE: dict[str, Info] = {
     entry.name: entry
     for entry in (
         _movielens(
             "100k",
-            movielens.read_100k,
+            movielens.ratings_100k,
             ("u.data",),
             "0e33842e24a9c977be4e0107933c0723",
-            read_split=movielens.read_100k_u1,
+            read_split=movielens.ratings_100k_u1,
         ),
         ML_1M,
         _movielens(
-            "10m", movielens.read_dat, ("ratings.dat",), "ce571fd55effeba0271552578f2648bd", folders=("ml-10M100K",)
+            "10m", movielens.ratings_dat, ("ratings.dat",), "ce571fd55effeba0271552578f2648bd", folders=("ml-10M100K",)
         ),
-        _movielens("20m", movielens.read_csv, ("ratings.csv", "movies.csv"), "cd245b17a1ae2cc31bb14903e1204af3"),
-        _movielens("25m", movielens.read_csv, ("ratings.csv", "movies.csv"), "6b51fb2759a8657d3bfcbfc42b592ada"),
+        _movielens("20m", movielens.ratings_csv, ("ratings.csv", "movies.csv"), "cd245b17a1ae2cc31bb14903e1204af3"),
+        _movielens("25m", movielens.ratings_csv, ("ratings.csv", "movies.csv"), "6b51fb2759a8657d3bfcbfc42b592ada"),
         # GroupLens replaces this one from time to time, so it has no fixed checksum.
-        _movielens("latest-small", movielens.read_csv, ("ratings.csv", "movies.csv"), None),
+        _movielens("latest-small", movielens.ratings_csv, ("ratings.csv", "movies.csv"), None),
         _sequence(
             "ml-1m-sequences",
             "MovieLens 1M as sequences (SSE-PT)",
@@ -247,7 +247,7 @@ CATALOGUE: dict[str, Info] = {
             ("movies_extrainfos.dat",),
             ("ml-1m-kg",),
             (Source(f"{GITHUB}/hoyeoplee/MeLU/master/movielens/ml-1m/movies_extrainfos.dat"),),
-            read=partial(movielens.read_with_graphs, ML_1M),
+            read=partial(movielens.ratings_with_graphs, ML_1M),
         ),
         _monti("douban", "Douban, 3000 x 3000, with a user graph", "douban", "H. Ma et al., WSDM 2011"),
         _monti(
@@ -287,7 +287,7 @@ CATALOGUE: dict[str, Info] = {
             "Kaggle, with an account (https://www.kaggle.com/datasets/netflix-inc/netflix-prize-data)",
             ("combined_data_*.txt or training_set/mv_*.txt",),
             ("netflix-prize-data", "nf_prize_dataset", "download"),
-            read=netflix.read,
+            read=netflix.ratings,
         ),
         Info(
             "foursquare",

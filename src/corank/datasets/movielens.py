@@ -14,18 +14,18 @@ from .location import locate, read_entry
 from .published_tables import Parts, from_table, integers, labels, small_table, table, two_tables, with_labels
 
 
-def read_100k(files: Files) -> Dataset:
+def ratings_100k(files: Files) -> Dataset:
     """`u.data` (tab-separated user, item, rating, time) with the labels of `u.user`, `u.item` and `u.genre`."""
     return _label_100k(from_table(table(files, "u.data", "\t", ("user", "item", "value", "time"))), files)
 
 
-def read_100k_u1(files: Files) -> Parts:
+def ratings_100k_u1(files: Files) -> Parts:
     """The first published split: `u1.base` and `u1.test`."""
     data, is_test = two_tables(files, "u1.base", "u1.test", "\t", ("user", "item", "value", "time"))
     return _label_100k(data, files), is_test
 
 
-def read_dat(files: Files) -> Dataset:
+def ratings_dat(files: Files) -> Dataset:
     """`ratings.dat`, separated by `::` (1M and 10M), with the labels of `users.dat` and `movies.dat` if they exist."""
     # polars knows only one-byte separators: `::` becomes an empty column between two real ones.
     data = from_table(table(files, "ratings.dat", ":", ("user", "", "item", "", "value", "", "time")))
@@ -40,7 +40,7 @@ def read_dat(files: Files) -> Dataset:
     return with_labels(data, user_labels, item_labels)
 
 
-def read_with_graphs(ratings: Info, files: Files) -> Dataset:
+def ratings_with_graphs(ratings: Info, files: Files) -> Dataset:
     """MovieLens 1M (in a folder beside) restricted to users with fewer than 60 ratings, with a graph for each side.
 
     Movies are neighbours if `movies_extrainfos.dat` names a common actor (fields are separated by `::`, the ninth lists
@@ -65,7 +65,7 @@ def read_with_graphs(ratings: Info, files: Files) -> Dataset:
     )
 
 
-def read_csv(files: Files) -> Dataset:
+def ratings_csv(files: Files) -> Dataset:
     """`ratings.csv` and `movies.csv` with headers (20M, 25M, latest-small)."""
     frame = table(files, "ratings.csv", ",", ("user", "item", "value", "time"), header=True)
     data = from_table(frame)

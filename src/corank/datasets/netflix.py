@@ -16,7 +16,7 @@ DAY = 86_400
 LARGEST_ID = 10_000_000
 
 
-def read(files: Files) -> Dataset:
+def ratings(files: Files) -> Dataset:
     """`combined_data_*.txt` or `training_set/mv_*.txt`: a line `movie:`, then lines `user,rating,date`; titles if any.
 
     The 100 million rows are read block by block into the narrowest types, so that peak memory is little more than the

@@ -27,8 +27,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # Imports that point up, inside a function, where a lower part offers the work of a higher one as a method.
 UPWARD = {
-    ("data.dataset", "reading.tables"): "from_frame reads columns as read_csv does",
-    ("data.edges", "reading.edge_tables"): "with_graph takes the path of an edge list",
+    ("data.graph_alignment", "reading.edge_tables"): "Dataset.with_graph takes the path of an edge list",
 }
 
 

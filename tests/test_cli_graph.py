@@ -120,7 +120,7 @@ def test_full_filters_are_told(run):
         ("", "user,user\nann,bob\nbob,cy\n", "has two columns called 'user'"),
         ("", "a,b,c\nx,1,2\n", "cannot tell which column .* is the source .* it has a, b, c; call it source in"),
         ("", "to,b,c\nx,1,2\n", "cannot tell which column .* is the source .*`corank graph encode` has --source"),
-        ("", "user,item,rating\nx,y,3\n", "has users and items .* an edge ties two users or two items"),
+        ("", "user,item,rating\nx,y,3\n", "has users and items .* an edge connects two users or two items"),
         ("--source targt", EDGES, "no column 'targt' for source; did you mean 'target'"),
         ("--source target --target target", EDGES, "cannot be two things"),
         ("--depth 0", EDGES, "depth=0: .* at least 1"),

@@ -13,7 +13,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES = {
-    "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_frame", "from_scipy"),
+    "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_scipy"),
+    "reading.frames": ("from_frame",),
     "reading.tables": ("read_csv", "read_parquet"),
     "data.split": (
         "Split",

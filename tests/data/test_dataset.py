@@ -1,4 +1,4 @@
-"""Vocab, CSR, Dataset and the rules for repeated pairs."""
+"""CSR, Dataset and the rules for repeated pairs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix, random_array
 
 import corank as cr
-from corank.data import Vocab, settle_duplicates
-
-INTS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
-WORDS = st.lists(st.text(st.characters(codec="utf-8"), max_size=4), min_size=1, max_size=30)
+from corank.data import settle_duplicates
 
 
 def small(**options: object) -> cr.Dataset:
@@ -25,108 +22,6 @@ def small(**options: object) -> cr.Dataset:
         "time": [50, 10, 20, 40, 30, 10],
     }
     return cr.from_arrays(**{**columns, **options})  # type: ignore[arg-type]
-
-
-# ---- Vocab ----
-
-
-@given(INTS | WORDS)
-def test_vocab_codes_lead_back_to_the_ids(column: list[int] | list[str]) -> None:
-    vocab, codes = Vocab.build(column)
-    assert vocab.ids.tolist() == sorted(set(column))
-    assert vocab.ids[codes].tolist() == column
-    assert vocab.codes(column).tolist() == codes.tolist()
-
-
-def test_vocab_of_dense_and_of_sparse_integers_agree() -> None:
-    dense, codes = Vocab.build(np.array([5, 3, 5, 9]))
-    sparse, far = Vocab.build(np.array([5, 3, 5, 9]) * 10**12)
-    assert (sparse.ids // 10**12).tolist() == dense.ids.tolist() == [3, 5, 9]
-    assert codes.tolist() == far.tolist() == [1, 0, 1, 2]
-    assert codes.dtype == far.dtype == np.int32
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        np.array(["b", "a", "b"]),
-        np.array(["b", "a", "b"], dtype=object),
-        pl.Series(["b", "a", "b"]),
-        pl.Series(["b", "a", "b"], dtype=pl.Categorical),
-        ("b", "a", "b"),
-    ],
-)
-def test_vocab_takes_strings_in_any_container(column: object) -> None:
-    vocab, codes = Vocab.build(column)
-    assert vocab.strings
-    assert vocab.ids.tolist() == ["a", "b"]
-    assert codes.tolist() == [1, 0, 1]
-    assert all(type(i) is str for i in vocab.ids.tolist())
-
-
-def test_vocab_says_unknown_with_minus_one() -> None:
-    ints, _ = Vocab.build([10, 20, 30])
-    assert ints.codes([20, 25, "20", None, float("nan")]).tolist() == [1, -1, -1, -1, -1]
-    assert ints.codes(np.array([30, 31, -5, 10])).tolist() == [2, -1, -1, 0]
-    assert ints.codes(np.array([20, 2**63 + 20], np.uint64)).tolist() == [1, -1]
-    words, _ = Vocab.build(["x", "y"])
-    assert words.codes(["y", 0, "z"]).tolist() == [1, -1, -1]
-    assert Vocab(np.zeros(0, np.int64)).codes(np.array([1, 2])).tolist() == [-1, -1]
-
-
-def test_vocab_requires_known_ids_in_a_sentence() -> None:
-    ints, _ = Vocab.build([10, 20])
-    words, _ = Vocab.build(["alice", "bob"])
-    assert ints.require([20, 10], "user").tolist() == [1, 0]
-    with pytest.raises(cr.CorankError, match="unknown user 11: it is not among the 2 users the data has"):
-        ints.require([10, 11], "user")
-    with pytest.raises(cr.CorankError, match=r"unknown user '10': .* ids here are integers"):
-        ints.require(["10"], "user")
-    with pytest.raises(cr.CorankError, match=r"unknown user 'alise': .* did you mean 'alice'"):
-        words.require(["alise"], "user")
-
-
-def test_vocab_parses_words_of_the_command_line() -> None:
-    assert Vocab.build([10])[0].parse("10") == 10
-    assert Vocab.build(["10"])[0].parse("10") == "10"
-    with pytest.raises(cr.CorankError, match="id 'ten' is not an integer"):
-        Vocab.build([10])[0].parse("ten")
-
-
-def test_vocab_is_frozen_and_compares_by_ids() -> None:
-    vocab, _ = Vocab.build([1, 2])
-    with pytest.raises(ValueError, match="read-only"):
-        vocab.ids[0] = 7
-    assert vocab == Vocab.build([2, 1, 1])[0]
-    assert vocab != Vocab.build(["1", "2"])[0]
-    assert vocab != [1, 2]
-    assert repr(Vocab.build([1, 2, 3, 4])[0]) == "Vocab(4 ints: 1, 2, 3, ...)"
-
-
-@pytest.mark.parametrize(
-    ("ids", "sentence"),
-    [
-        ([1, "a"], "user ids are of type int, str"),
-        (["a", None], "user ids are of type NoneType, str"),
-        ([b"a"], "user ids are of type bytes"),
-        ([1.5, 2.0], "got 1.5: missing, fractional"),
-        ([1.0, float("nan")], "got nan: missing"),
-        ([1e30], "too large"),
-        ([2**63 + 1, 2], "too large|does not fit"),
-        ([2**70, 2], "do not fit in signed 64-bit"),
-        (np.array([2**63 + 1], np.uint64), "9223372036854775809 does not fit"),
-        (pl.Series(["a", None]), "1 .*user ids are missing"),
-        ([[1, 2]], r"one column, got an array of shape \(1, 2\)"),
-        ("alice", r"one column, got an array of shape \(\)"),
-    ],
-)
-def test_bad_ids_are_refused(ids: object, sentence: str) -> None:
-    with pytest.raises(cr.CorankError, match=sentence):
-        cr.from_arrays(user=ids, item=[1, 2])  # type: ignore[arg-type]
-
-
-def test_whole_floats_and_booleans_are_integers() -> None:
-    assert cr.from_arrays(user=[3.0, 1.0], item=[True, False]).users.ids.tolist() == [1, 3]
 
 
 # ---- CSR ----

@@ -154,7 +154,7 @@ def test_fixed_per_user(data: cr.Dataset) -> None:
     some = cr.fixed_per_user(data, train=8, test=3)
     assert set(np.bincount(some.test.user)) == {3}
     assert len(some.valid) == 0
-    assert "8 a user for training, 2 for validation, the rest for test" in split.name
+    assert "8 per user for training, 2 for validation, the rest for test" in split.name
 
 
 def test_strong_generalization_hides_the_users(data: cr.Dataset) -> None:
@@ -218,7 +218,7 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
         (lambda: cr.leave_last_out(empty), "has 0 rows"),
         (lambda: cr.leave_last_out(two), "has 2 rows"),
         (lambda: cr.leave_last_out(pairs), "no user has enough rows"),
-        (lambda: cr.holdout(data, test=0), "test=0 and valid=0.1 are shares"),
+        (lambda: cr.holdout(data, test=0), "test=0 and valid=0.1 are fractions"),
         (lambda: cr.holdout(data, test=0.6, valid=0.4), "sum must lie between 0 and 1"),
         (lambda: cr.holdout(data, test=float("nan")), "test=nan"),
         (lambda: cr.holdout(data, by="item"), "by='item' is not known"),  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ def test_bad_input_is_answered_with_a_sentence(data: cr.Dataset) -> None:
         (lambda: cr.time_cut(data, test=1.5), "test=1.5"),
         (lambda: cr.fixed_per_user(data, train=0), "train >= 1"),
         (lambda: cr.fixed_per_user(data, train=500), "no user has 500 training"),
-        (lambda: cr.fixed_per_user(empty, train=5), "the longest has 0"),
+        (lambda: cr.fixed_per_user(empty, train=5), "the largest number of rows of a user is 0"),
         (lambda: cr.fixed_per_user(data, train=5, seed=1.5), "seed=1.5"),  # type: ignore[arg-type]
         (lambda: cr.strong_generalization(data, users=0.5), "users=0.5"),
         (lambda: cr.strong_generalization(data, target=1), "target=1"),

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from corank import datasets
-from corank.datasets import download
-from corank.datasets.catalogue import Info, Source
+from corank.datasets import download, web
+from corank.datasets.entry import Info, Source
 from corank.errors import CorankError
 
 CONTENT = bytes(i * i % 251 for i in range(3_000_000))
@@ -164,7 +164,7 @@ def test_a_later_run_goes_on_where_the_first_gave_up(
 ) -> None:
     monkeypatch.setattr(download, "TRIES", 1)
     server.cuts = [700_000, 0]
-    with pytest.raises(CorankError, match="what came is kept"):
+    with pytest.raises(CorankError, match="the bytes that came are kept"):
         download.fetch(entry(server.address()), tmp_path)
     assert not target(tmp_path).exists()
     download.fetch(entry(server.address()), tmp_path)
@@ -267,7 +267,7 @@ def test_nothing_but_http(server: Server, tmp_path: Path, elsewhere: str) -> Non
 def test_a_redirect_never_leaves_https() -> None:
     request = urllib.request.Request("https://example.org/set.zip")
     with pytest.raises(CorankError, match="not protected: refused"):
-        download._Redirects().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/set.zip")
+        web.Redirects().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/set.zip")
 
 
 def test_a_redirect_loop_ends(server: Server, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_passing_500_is_tried_again(server: Server, tmp_path: Path) -> None:
 
 def test_a_lasting_500_ends(server: Server, tmp_path: Path) -> None:
     server.statuses = [500] * 50
-    with pytest.raises(CorankError, match=r"in 5 tries \(the server answered 500"):
+    with pytest.raises(CorankError, match=r"in 5 attempts \(the server answered 500"):
         download.fetch(entry(server.address()), tmp_path)
     assert len(server.asked) == 5
 

@@ -108,7 +108,7 @@ def test_an_oracle_is_not_saved_and_takes_no_foreign_data(kind: str, tmp_path: A
 @pytest.mark.parametrize("kind", ["simulation", "realistic"])
 def test_an_oracle_of_known_users_refuses_histories(kind: str) -> None:
     made = SMALL[kind](0)
-    with pytest.raises(CorankError, match="knows only the users it made"):
+    with pytest.raises(CorankError, match="knows only the generated users"):
         made.oracle.fit(made.data).recommend(histories=[[0, 1]])
 
 

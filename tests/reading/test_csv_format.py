@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import corank as cr
-from corank.reading.csv_format import Columns, kind, squeezed
+from corank.reading.column_names import Columns
 from corank.reading.tables import guess_columns
+from corank.reading.text_files import squeezed
 from rows import write
 
 
@@ -131,24 +132,6 @@ def test_gzip_is_seen_by_its_first_bytes(tmp_path: Path) -> None:
     for name in ("x.csv.gz", "x.csv"):
         (tmp_path / name).write_bytes(gzip.compress(b"user,item\n1,2\n"))
         assert guess_columns(tmp_path / name).item == "item"
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        (["1", "-2", "0", "", " 3"], "int"),
-        (["007", "1"], "float"),  # a number, but not an integer that could be written back
-        (["1.0", "2e5", "nan"], "float"),
-        (["9223372036854775807"], "int"),
-        (["9223372036854775808"], "float"),
-        (["1", "a"], "text"),
-        (["-0"], "float"),
-        (["1_000"], "text"),
-        (["٣"], "text"),
-    ],
-)
-def test_kinds_of_fields(fields: list[str], expected: str) -> None:
-    assert kind(fields) == expected
 
 
 def test_squeezing_leaves_one_blank_between_fields() -> None:

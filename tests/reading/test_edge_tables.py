@@ -96,7 +96,7 @@ def test_a_first_line_that_may_be_a_header(tmp_path, caplog):
     file.write_text("alpha,beta\nann,bob\nbob,cy\n")
     assert len(read_edges(file)[1]) == 5
     assert warned(caplog) == [
-        f"file '{file}': the first line (alpha, beta) is read as an edge, and neither name comes again: if it is a "
+        f"file '{file}': the first line (alpha, beta) is read as an edge, and neither name occurs again: if it is a "
         "header, call its columns source and target"
     ]
     caplog.clear()

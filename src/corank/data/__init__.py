@@ -1,16 +1,8 @@
-"""Interactions as values: datasets, vocabularies, compressed rows, graphs of users or items, and splits."""
+"""Datasets, vocabularies, sparse rows, graphs of users or items, and splits."""
 
 from .csr import CSR, Array, from_scipy, row_ends
-from .dataset import (
-    DUPLICATES,
-    Dataset,
-    Duplicates,
-    Vocab,
-    from_arrays,
-    from_frame,
-    frozen,
-    settle_duplicates,
-)
+from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, settle_duplicates
+from .vocab import Vocab, frozen
 
 __all__ = [
     "CSR",
@@ -20,7 +12,6 @@ __all__ = [
     "Duplicates",
     "Vocab",
     "from_arrays",
-    "from_frame",
     "from_scipy",
     "frozen",
     "row_ends",

@@ -1,21 +1,53 @@
-"""Columns of any type as what `data.from_arrays` takes: ids, finite values, whole times; all else is a sentence."""
+"""Columns of any type as the arrays that `from_arrays` takes: ids, finite values, integer times.
+
+What cannot be converted raises a `CorankError` that names the column, the row and the remedy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorankError, shorten
-from ..reading.csv_format import INTERACTIONS, Wording
 
 if TYPE_CHECKING:
     import polars as pl
 
-Where = Callable[[int], str]  # position of a row -> how to call it in a sentence
+Where = Callable[[int], str]  # position of a row -> how messages refer to it
 _EXACT = 2.0**53  # from here on a float skips integers
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How messages speak about a table: about interactions unless told otherwise."""
+
+    rows: str = "interactions"
+    least: str = "a user and an item"  # what a row must have
+    roles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # role -> its name here, where that differs
+    to: str = ""  # where to name a separator or a column, if not in the call at hand
+
+    def role(self, role: str) -> str:
+        return self.roles.get(role, role)
+
+
+INTERACTIONS = Wording()
+
+
+def text_kind(fields: Sequence[str]) -> str:
+    """'int', 'float' or 'text': the narrowest type that holds every non-empty field; "007" is not an 'int'."""
+    fields = [f.strip(" ") for f in fields]
+    fields = [f for f in fields if f]
+    if all(_INTEGER.fullmatch(f) and -(2**63) <= int(f) < 2**63 for f in fields):
+        return "int"
+    return "float" if all(NUMBER.fullmatch(f) for f in fields) else "text"
 
 
 def id_array(column: Any, what: str) -> NDArray[Any]:
@@ -33,9 +65,9 @@ def id_array(column: Any, what: str) -> NDArray[Any]:
             bad = values[np.argmin(fit)]
             raise CorankError(f"{what} ids must be integers or strings, got {bad}: missing, fractional or too large")
         return values.astype(np.int64)
-    # numpy turns a list that mixes 1 and "a" into strings, so the list itself is looked at.
+    # numpy turns a list that mixes 1 and "a" into strings, so the types are those of the list itself.
     listed = list(column) if isinstance(column, list | tuple) else values.tolist()
-    kinds = {type(v.item() if isinstance(v, np.generic) else v) for v in listed}
+    kinds = {type(plain(v)) for v in listed}
     if kinds <= {str}:
         return np.array(listed, dtype=object)
     if kinds <= {int, bool}:
@@ -47,8 +79,13 @@ def id_array(column: Any, what: str) -> NDArray[Any]:
     raise CorankError(f"{what} ids are of type {names}: make them all integers or all strings")
 
 
+def plain(value: Any) -> Any:
+    """A numpy scalar as the Python value that it holds."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def numbers(column: Any, what: str) -> NDArray[Any]:
-    """Values as float32 (finite or not: `Dataset` looks), times as int64; datetimes as unix seconds."""
+    """Values as float32 (`Dataset` checks that they are finite), times as int64; datetimes as unix seconds."""
     array = np.asarray(column)
     time = what == "time"
     if array.dtype.kind in "cm" or (array.dtype.kind == "M" and not time):
@@ -62,7 +99,7 @@ def numbers(column: Any, what: str) -> NDArray[Any]:
             missing = ~(np.abs(array) < 2.0**63)
         elif time:
             missing = array > np.iinfo(np.int64).max
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and is refused as such
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow gives inf, which is refused as such
             result = array.astype(np.int64 if time else np.float32, copy=False)
     except (TypeError, ValueError, OverflowError):
         raise CorankError(f"the {what} column holds something that is not a number: {what}s must be numbers") from None
@@ -72,10 +109,15 @@ def numbers(column: Any, what: str) -> NDArray[Any]:
     return result
 
 
+def row_number(row: int) -> str:
+    """How messages refer to a row of a table in memory or of a Parquet file."""
+    return f"row {row:,}"
+
+
 def convert(
     series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where, wording: Wording = INTERACTIONS
 ) -> dict[str, Any]:
-    """Columns of any type as what `from_arrays` takes; `names`, `where` and `wording` are for the sentences."""
+    """Polars columns of any type as the arguments of `from_arrays`; `names`, `where` and `wording` are for messages."""
     for role, s in series.items():
         if s.null_count():
             first = where(int(s.is_null().arg_max() or 0))
@@ -120,7 +162,7 @@ def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
             whole = plain.cast(pl.Int64, strict=False)
             s = numbers if whole.null_count() else whole
         else:
-            # What most rows are is what the column means: the rest are the rows to complain about.
+            # The format of most rows is that of the column; the error names the first of the others.
             dates = _iso_seconds(plain)
             read = dates if dates.null_count() <= numbers.null_count() else numbers
             s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time", wording)
@@ -138,7 +180,7 @@ def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
 
 
 def _iso_seconds(text: pl.Series) -> pl.Series:
-    """Unix seconds of dates and times in ISO form, null where that fails; with and without fractions may mix."""
+    """Unix seconds of ISO dates and times, null where parsing fails; rows with and without fractions may mix."""
     import polars as pl
 
     part = text.str.extract_groups(
@@ -159,7 +201,7 @@ def _iso_seconds(text: pl.Series) -> pl.Series:
 def _parsed(
     text: pl.Series, parsed: pl.Series, name: str, where: Where, what: str, role: str, wording: Wording
 ) -> pl.Series:
-    """`parsed`, if everything in `text` could be."""
+    """`parsed`; raises where an entry of `text` could not be parsed."""
     if count := parsed.null_count():
         role = wording.role(role)
         row = int(parsed.is_null().arg_max() or 0)

@@ -16,7 +16,7 @@ def row_ends(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 class CSR(NamedTuple):
-    """Compressed rows. `csr()` sorts each row by column; `sequences()` keeps each row in time order."""
+    """Compressed sparse rows. `Dataset.csr()` sorts each row by column, `sequences()` by time."""
 
     indptr: NDArray[np.int64]  # [rows + 1]
     index: NDArray[np.int32]  # type: ignore[assignment]  # [n] column of each entry
@@ -28,7 +28,7 @@ class CSR(NamedTuple):
         return self.indptr.size - 1
 
     def take(self, rows: Array) -> CSR:
-        """The rows asked for, in that order."""
+        """These rows, in this order."""
         lengths = np.diff(self.indptr)[rows]
         indptr = row_ends(lengths)
         at = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(self.indptr[:-1][rows], lengths)

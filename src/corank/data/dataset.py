@@ -1,14 +1,14 @@
-"""Data is a value: who (users) touched what (items), how much (value) and when (time).
+"""Interactions as a value: which user took which item, with what value (rating, count) and when.
 
-`Dataset` is frozen and flat: one entry a row, in the order of the file, so that equal timestamps keep that order. Ids
-are external (ints or strings) and live in a `Vocab`; everything inside works with codes, the positions in it.
+`Dataset` is immutable and flat: one entry per row, in the order of the file, so that equal timestamps keep that order.
+External ids (integers or strings) live in a `Vocab`; all arrays hold codes, the positions in it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import CorankError, suggest
-from .columns import id_array, numbers
+from .columns import numbers, plain
 from .csr import CSR, Array, from_scipy
+from .vocab import Vocab, frozen
 
 if TYPE_CHECKING:
     from .describe import Description
@@ -27,106 +28,11 @@ Duplicates = Literal["last", "first", "sum", "mean", "max", "keep", "error"]
 DUPLICATES = ("last", "first", "sum", "mean", "max", "keep", "error")
 
 
-class Vocab:
-    """External ids, ints or strings, sorted and frozen; the code of an id is its position."""
-
-    __slots__ = ("_codes", "ids")
-
-    def __init__(self, ids: Array) -> None:
-        """`ids`: distinct and sorted, int64 or object (str); `Vocab.build` makes them from a column."""
-        self.ids = frozen(ids)
-        self._codes: dict[str, int] | None = None
-
-    @classmethod
-    def build(cls, column: Any, what: str = "id") -> tuple[Vocab, NDArray[np.int32]]:
-        """The vocabulary of a column and the code of each of its entries."""
-        if type(column).__module__.startswith("polars") and str(column.dtype) == "String":
-            return cls._build_strings(column, what)
-        values = id_array(column, what)
-        if values.dtype == object:
-            return cls._build_strings(values, what)
-        if values.size == 0:
-            return cls(values), np.zeros(0, np.int32)
-        low, high = int(values.min()), int(values.max())
-        if high - low > 8 * values.size + 1_000_000:
-            ids, codes = np.unique(values, return_inverse=True)
-            return cls(ids), codes.astype(np.int32)
-        # Dense enough for a table: linear time, where sorting 20 million ids takes seconds.
-        present = np.zeros(high - low + 1, np.bool_)
-        present[values - low] = True
-        table = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        return cls(np.flatnonzero(present).astype(np.int64) + low), table[values - low]
-
-    @classmethod
-    def _build_strings(cls, values: Any, what: str) -> tuple[Vocab, NDArray[np.int32]]:
-        import polars as pl
-
-        column = pl.Series(values, dtype=pl.String)  # a Series passes through without a Python string being made
-        if column.null_count():
-            raise CorankError(
-                f"{column.null_count():,} of {len(column):,} {what} ids are missing: drop those rows first"
-            )
-        distinct = column.unique().sort()
-        # An Enum cast is a hash look-up whose codes follow the order of its categories.
-        codes = column.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int32)
-        return cls(distinct.to_numpy().astype(object)), codes
-
-    @property
-    def strings(self) -> bool:
-        return self.ids.dtype == object
-
-    def __len__(self) -> int:
-        return int(self.ids.size)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocab) and (self is other or np.array_equal(self.ids, other.ids))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        head = ", ".join(repr(i) for i in self.ids[:3].tolist())
-        return f"Vocab({len(self):,} {'strings' if self.strings else 'ints'}: {head}{', ...' if len(self) > 3 else ''})"
-
-    def codes(self, ids: Iterable[Hashable] | Array) -> NDArray[np.int32]:
-        """The code of each id, -1 where it is unknown (an id of the other type is unknown too)."""
-        wanted = ids if isinstance(ids, np.ndarray) else np.array(list(ids), dtype=object)
-        if not self.strings and wanted.dtype.kind in "iu":
-            at = np.minimum(np.searchsorted(self.ids, wanted), max(len(self) - 1, 0))
-            known = self.ids[at] == wanted if len(self) else np.zeros(wanted.size, np.bool_)
-            return np.where(known, at, -1).astype(np.int32)
-        if self._codes is None:
-            self._codes = {key: code for code, key in enumerate(self.ids.tolist())}
-        get = self._codes.get
-        return np.fromiter((get(_plain(i), -1) for i in wanted.tolist()), np.int32, len(wanted))
-
-    def require(self, ids: Iterable[Hashable] | Array, what: str) -> NDArray[np.int32]:
-        """Like `codes`, but an unknown id is an error that names it."""
-        wanted = list(ids)
-        codes = self.codes(wanted)
-        if (codes < 0).any():
-            bad = _plain(wanted[int(np.argmax(codes < 0))])
-            kind = str if self.strings else int
-            hint = f"; ids here are {'strings' if self.strings else 'integers'}" if not isinstance(bad, kind) else ""
-            if not hint and isinstance(bad, str):
-                hint = suggest(bad, self.ids[:20_000].tolist()).split("; known")[0]
-            raise CorankError(f"unknown {what} {bad!r}: it is not among the {len(self):,} {what}s the data has{hint}")
-        return codes
-
-    def parse(self, text: str) -> Hashable:
-        """The id that a word on the command line means."""
-        if self.strings:
-            return text
-        try:
-            return int(text)
-        except ValueError:
-            raise CorankError(f"id {text!r} is not an integer, and the ids of this data are integers") from None
-
-
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Interactions with their vocabularies; made by `read_csv`, `from_frame` or `from_arrays`.
 
-    Graphs are adjacency matrices over the codes; labels are one array a name, aligned with the vocabulary.
+    Graphs are adjacency matrices over the codes; labels are named arrays with one entry per id of the vocabulary.
     """
 
     users: Vocab
@@ -143,10 +49,14 @@ class Dataset:
 
     @staticmethod
     def from_comparisons(user: Any, preferred: Any, other: Any) -> Dataset:
-        """Pairwise data: user u prefers one item to another, a row each; for models that learn from pairs."""
-        from .preferences import dataset
+        """Pairwise data for models that learn from comparisons: one entry per statement "user prefers A to B"."""
+        from .preferences import encode
 
-        return dataset(user, preferred, other)
+        users, items, triples = encode(user, preferred, other)
+        # One row of value 1 for each item that a user compared.
+        pairs = np.unique(np.concatenate([triples[:, [0, 1]], triples[:, [0, 2]]]), axis=0)
+        ones = np.ones(len(pairs), np.float32)
+        return Dataset(users, items, pairs[:, 0].copy(), pairs[:, 1].copy(), ones, comparisons=triples)
 
     def __post_init__(self) -> None:
         n = self.user.size
@@ -168,7 +78,7 @@ class Dataset:
             if graph is not None and (graph.rows, graph.columns) != (len(vocab), len(vocab)):
                 raise CorankError(
                     f"the {side} graph is {graph.rows} x {graph.columns} and there are {len(vocab)} {side}s: "
-                    f"give one row and one column a {side}, in the order of the vocabulary"
+                    f"give one row and one column per {side}, in the order of the vocabulary"
                 )
             labels = {name: np.asarray(label) for name, label in getattr(self, f"{side}_labels").items()}
             object.__setattr__(self, f"{side}_labels", labels)
@@ -183,7 +93,7 @@ class Dataset:
         return f"Dataset({len(self):,} rows, {len(self.users):,} users, {len(self.items):,} items)"
 
     def csr(self, by: Literal["user", "item"] = "user") -> CSR:
-        """Rows = users (or items), sorted by column; repeated pairs are added up. Linear time."""
+        """Rows are users (or items), sorted by column; values of repeated pairs are summed. Linear time."""
         from ..kernels import csr as kernels
 
         row, col, n_rows, n_cols = self.user, self.item, len(self.users), len(self.items)
@@ -192,24 +102,27 @@ class Dataset:
         by_column = kernels.stable_order(col, np.arange(col.size), kernels.count(col, n_cols))
         indptr = kernels.count(row, n_rows)
         index, value = kernels.place(row, col, self.value, by_column, indptr)
-        left = kernels.merge(indptr, index, value)
-        if left < index.size:
-            index, value = index[:left].copy(), value[:left].copy()
+        merged = kernels.merge(indptr, index, value)
+        if merged < index.size:
+            index, value = index[:merged].copy(), value[:merged].copy()
         return CSR(indptr, index, value, n_cols)
 
     def sequences(self) -> CSR:
         """Each user's items in time order (file order where times are equal or absent)."""
         from ..kernels import csr as kernels
 
-        first = np.arange(len(self)) if self.time is None else np.argsort(self.time, kind="stable")
         indptr = kernels.count(self.user, len(self.users))
-        index, value = kernels.place(self.user, self.item, self.value, first, indptr)
+        index, value = kernels.place(self.user, self.item, self.value, self.time_order(), indptr)
         return CSR(indptr, index, value, len(self.items))
 
+    def time_order(self) -> Array:
+        """Positions of the rows sorted by time; rows of equal or absent times keep the order of the file."""
+        return np.arange(len(self)) if self.time is None else np.argsort(self.time, kind="stable")
+
     def take(self, rows: Array) -> Dataset:
-        """The rows chosen by a mask or by positions; the vocabularies stay as they are."""
+        """The rows selected by a mask or by positions; the vocabularies stay the same."""
         user, item, compared = self.user[rows], self.item[rows], self.comparisons
-        if compared is not None:  # a comparison goes with its two rows
+        if compared is not None:  # a comparison stays only with both of its rows
             from .preferences import within
 
             compared = compared[within(compared, user, item, len(self.items))]
@@ -251,14 +164,14 @@ class Dataset:
         return dataclasses.replace(self, **changes)
 
     def with_graph(self, users: Any = None, items: Any = None, *, new_items: bool = False) -> Dataset:
-        """The same rows with a graph over the users, the items or both, in place of what graphs there were.
+        """The same rows with a graph over the users, the items or both; it replaces the graph that was there.
 
-        users, items : a file with a row an edge, or what `graph.from_edges` and `graph.read_edges` give.
-        new_items : items that only the edges name become items too; else they are left out, with their edges.
+        users, items : a file with one row per edge, or what `graph.from_edges` and `graph.read_edges` return.
+        new_items : whether items that occur only in the edges are added; else they are dropped, with their edges.
 
-        Everybody whom the edges of users name becomes a user, who may have friends only. It is logged how many did.
+        Users that occur only in the edges are always added: they have neighbours and no rows. Their number is logged.
         """
-        from .edges import with_graph
+        from .graph_alignment import with_graph
 
         return with_graph(self, users, items, new_items=new_items)
 
@@ -281,13 +194,14 @@ def from_arrays(
     user_labels: Mapping[str, Array] | None = None,
     item_labels: Mapping[str, Array] | None = None,
 ) -> Dataset:
-    """A dataset from columns of one length; without `value` each row counts 1.
+    """A dataset from columns of equal length; without `value` every row has the value 1.
 
+    duplicates : what to do with rows of the same (user, item) pair: keep the 'last' one (latest time, then file
+        order), the 'first', their 'sum', 'mean' or 'max' (at the position of the last), 'keep' all, or raise an
+        'error'.
     user_graph, item_graph : a CSR, or any scipy sparse matrix or dense array, over the users (items) in the order of
         the vocabulary, which is that of the sorted ids.
-
-    duplicates : what to do with rows that name the same (user, item) pair: keep the 'last' one (latest time, then file
-        order), the 'first', their 'sum', 'mean' or 'max' (at the last one's place), 'keep' all, or raise an 'error'.
+    user_labels, item_labels : name -> array with one entry per user (item), in the same order.
     """
     users, user_codes = Vocab.build(user, "user")
     items, item_codes = Vocab.build(item, "item")
@@ -306,17 +220,8 @@ def from_arrays(
     return settle_duplicates(data, duplicates, tell=True)
 
 
-def from_frame(
-    frame: Any, *, user: str, item: str, value: str | None = None, time: str | None = None, **options: Any
-) -> Dataset:
-    """A dataset from a pandas, polars or pyarrow table; `options` as in `from_arrays`. Dates become unix seconds."""
-    from ..reading.tables import frame_columns
-
-    return from_arrays(**frame_columns(frame, user=user, item=item, value=value, time=time), **options)
-
-
 def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) -> Dataset:
-    """Apply the rule for repeated (user, item) pairs, see `from_arrays`; `tell` logs how many there are."""
+    """Apply the rule for repeated (user, item) pairs, see `from_arrays`; `tell` logs their number."""
     if rule not in DUPLICATES:
         raise CorankError(f"duplicates={rule!r} is not a rule{suggest(str(rule), DUPLICATES)}")
     if rule == "keep" or len(data) == 0:
@@ -330,9 +235,9 @@ def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) ->
     starts_group = np.append(True, ends_group[:-1])
     if rule == "error":
         row = order[np.argmin(ends_group)]
-        who, what = _plain(data.users.ids[data.user[row]]), _plain(data.items.ids[data.item[row]])
+        user_id, item_id = plain(data.users.ids[data.user[row]]), plain(data.items.ids[data.item[row]])
         raise CorankError(
-            f"user {who!r} and item {what!r} occur together more than once ({repeated:,} repeated rows in all): "
+            f"user {user_id!r} and item {item_id!r} occur together more than once ({repeated:,} repeated rows in all): "
             "choose a rule with duplicates='last', 'first', 'sum', 'mean', 'max' or 'keep'"
         )
     if tell:
@@ -355,20 +260,8 @@ def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) ->
 
 
 def _by_pair(data: Dataset) -> Array:
-    """Row positions grouped by (user, item), each group by time and then in file order; only the times are sorted."""
+    """Row positions grouped by (user, item), each group by time, then file order; linear but for the sort by time."""
     from ..kernels import csr as kernels
 
-    first = np.arange(len(data)) if data.time is None else np.argsort(data.time, kind="stable")
-    by_item = kernels.stable_order(data.item, first, kernels.count(data.item, len(data.items)))
+    by_item = kernels.stable_order(data.item, data.time_order(), kernels.count(data.item, len(data.items)))
     return np.asarray(kernels.stable_order(data.user, by_item, kernels.count(data.user, len(data.users))))
-
-
-def frozen(array: Array) -> Array:
-    """A view that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

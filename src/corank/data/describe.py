@@ -1,4 +1,4 @@
-"""The portrait of a dataset: how much there is, how it is spread, and how far a few items carry it."""
+"""Statistics of a dataset: counts, density, distributions, popularity bias and time span."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import dataclasses
 import datetime
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .csr import Array
-from .dataset import Dataset
 
-_MOST_VALUES = 20  # a scale with more steps is shown by its quantiles alone
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+_MOST_VALUES = 20  # with more distinct values only the quantiles are shown
 _YEAR = 365.25 * 24 * 3600
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Five quantiles and the mean of some numbers; all NaN when there are none."""
+    """Five quantiles and the mean of some numbers; all NaN if there are none."""
 
     min: float
     low: float  # 25%
@@ -44,21 +46,21 @@ class Description:
     users: int
     items: int
     density: float  # distinct pairs / (users x items)
-    repeated: int  # rows that name a (user, item) pair again
+    repeated: int  # rows whose (user, item) pair occurred before
     value: Spread
-    value_counts: dict[float, int]  # each value and its rows; empty where there are more than 20 different values
-    user_rows: Spread  # rows of each user (of those that the vocabulary has, also when it is none)
-    item_rows: Spread
+    value_counts: dict[float, int]  # value -> number of rows; empty if there are more than 20 distinct values
+    user_rows: Spread  # rows per user, over all users of the vocabulary, those without rows too
+    item_rows: Spread  # rows per item
     top1_share: float  # share of the rows on the most popular 1% of the items (at least one item)
     top10_share: float
-    gini: float  # of item popularity: 0 = all equal, towards 1 = one item has it all
+    gini: float  # Gini coefficient of item popularity: 0 = all equal, near 1 = one item has all rows
     times: tuple[int, int] | None  # first and last, as they are in the data
-    dates: tuple[str, str] | None  # the same in ISO form (UTC), where they can be unix seconds
-    user_edges: int | None  # entries of the graphs
-    item_edges: int | None
+    dates: tuple[str, str] | None  # the same as ISO dates (UTC), if they can be unix seconds
+    user_edges: int | None  # entries of the user graph
+    item_edges: int | None  # entries of the item graph
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain types; what is not a number (no rows) is None, as JSON has no NaN."""
+        """The same as plain types; NaN (no rows) becomes None, because JSON has no NaN."""
         plain: dict[str, Any] = _without_nan(dataclasses.asdict(self))
         plain["value_counts"] = {f"{value:g}": count for value, count in self.value_counts.items()}
         return plain
@@ -85,7 +87,7 @@ class Description:
         text = [f"{name:<12}{what}" for name, what in lines]
         heads = ("min", "25%", "median", "75%", "max", "mean")
         text += ["", " " * 12 + "".join(f"{head:>12}" for head in heads)]
-        for name, spread in (("value", self.value), ("rows a user", self.user_rows), ("rows an item", self.item_rows)):
+        for name, spread in (("value", self.value), ("rows/user", self.user_rows), ("rows/item", self.item_rows)):
             text.append(f"{name:<12}" + "".join(f"{_number(n):>12}" for n in dataclasses.astuple(spread)))
         return "\n".join(text)
 
@@ -100,7 +102,7 @@ class Description:
 
 
 def describe(data: Dataset) -> Description:
-    """Count and measure a dataset; linear but for a sort of the item counts."""
+    """The statistics of a dataset; linear time but for a sort of the item counts."""
     cells = len(data.users) * len(data.items)
     pairs = data.csr().index.size
     by_item = np.bincount(data.item, minlength=len(data.items))
@@ -127,7 +129,7 @@ def describe(data: Dataset) -> Description:
 
 
 def _value_counts(value: Array) -> dict[float, int]:
-    # A look at the start spares sorting millions of values that are all different.
+    # The first values usually tell: it saves sorting millions of values that are all different.
     if np.unique(value[:1000]).size > _MOST_VALUES:
         return {}
     distinct, counts = np.unique(value, return_counts=True)
@@ -140,7 +142,7 @@ def _top_share(popular: Array, part: float) -> float:
 
 
 def _gini(popular: Array) -> float:
-    """Half the mean difference of two items' counts over the mean count; `popular` falls."""
+    """Half the mean absolute difference of two counts over the mean count; `popular` is sorted in descending order."""
     total, n = popular.sum(), popular.size
     if not total:
         return math.nan
@@ -149,7 +151,7 @@ def _gini(popular: Array) -> float:
 
 
 def _dates(first: int, last: int) -> tuple[str, str] | None:
-    """ISO dates of unix seconds; None where the numbers are rather positions, years or milliseconds."""
+    """ISO dates of unix seconds; None if the numbers look like positions, years or milliseconds."""
     # 1971 to 2100: counters and years stay below, milliseconds lie far above.
     if not (365 * 24 * 3600 <= first <= last < 4_102_444_800):
         return None

@@ -1,6 +1,6 @@
-"""A split is two or three datasets over the same vocabularies: learn on `train`, choose on `valid`, report on `test`.
+"""Splits: datasets over the same vocabularies to train on, to select hyper-parameters on, and to report on.
 
-Everywhere: equal timestamps keep the order of the file, and a split depends on nothing but the data and the seed.
+Rows of equal timestamps keep the order of the file, and every split depends only on the data and the seed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ logger = logging.getLogger("corank")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Parts of one dataset.
+    """Train, validation and test part of one dataset.
 
-    history : rows of held-out users that a model sees only when asked (fold-in); None when train users are tested.
+    history : for held-out users, the rows that a model sees only at prediction time (fold-in); None if the test users
+        are training users.
     """
 
     train: Dataset
@@ -43,11 +44,11 @@ class Split:
 
     @property
     def users(self) -> Array:
-        """The ids that have test rows."""
+        """The ids of the users with test rows."""
         return self.test.users.ids[np.unique(self.test.user)]
 
     def known(self, part: Literal["valid", "test"] = "test") -> Dataset:
-        """What is known of the users when `part` is predicted: seen items, and histories for models that use them."""
+        """The rows that are known when `part` is predicted: seen items, and histories for models that use them."""
         if part not in ("valid", "test"):
             raise CorankError(f"part={part!r} is not known: use 'valid' or 'test'")
         if self.history is not None:
@@ -60,7 +61,7 @@ class Split:
         return data if self.history is None else data.join(self.history)
 
     def refit(self) -> Split:
-        """The same test with the validation rows given back to training, for the final fit after tuning."""
+        """The same split with the validation rows added to the training rows, for the final fit after tuning."""
         train = self.train.join(self.valid)
         if self.history is not None:
             train = train.join(self.history.take(np.isin(self.history.user, self.valid.user)))
@@ -72,7 +73,7 @@ class Split:
 
 
 def leave_last_out(data: Dataset) -> Split:
-    """Each user's last row is test, the one before is validation; users with fewer than 3 rows only train."""
+    """The last row of each user is test, the one before validation; users with fewer than 3 rows are only in train."""
     require_dataset(data, "leave_last_out")
     _need(data, 3)
     position, length = _from_the_end(data)
@@ -83,10 +84,9 @@ def leave_last_out(data: Dataset) -> Split:
 def holdout(
     data: Dataset, *, test: float = 0.2, valid: float = 0.1, by: Literal["row", "user"] = "row", seed: int = 0
 ) -> Split:
-    """A random share of all rows ('row') or of each user's ('user'; rounded down: each keeps a training row)."""
+    """A random fraction of all rows (by='row') or of the rows of each user (by='user'; rounded down)."""
     require_dataset(data, "holdout")
-    if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
-        raise CorankError(f"test={test} and valid={valid} are shares of the rows: their sum must lie between 0 and 1")
+    _check_shares(test, valid)
     if by not in ("row", "user"):
         raise CorankError(f"by={by!r} is not known: use 'row' or 'user'")
     _need(data, 3)
@@ -101,15 +101,14 @@ def holdout(
 
 
 def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1) -> Split:
-    """One global time: the latest share of the rows is test, the share before it validation, the past trains.
+    """Cut at a global time: the latest fraction of the rows is test, the fraction before it validation.
 
-    Rows of one timestamp are never cut apart, so that nothing from the same moment leaks.
+    Rows of equal timestamps are never separated, so that nothing leaks from the same moment.
     """
     require_dataset(data, "time_cut")
     if data.time is None:
         raise CorankError("time_cut needs timestamps and this data has none: name a time column or use holdout")
-    if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
-        raise CorankError(f"test={test} and valid={valid} are shares of the rows: their sum must lie between 0 and 1")
+    _check_shares(test, valid)
     _need(data, 3)
     times = np.sort(data.time)
     n_test = max(1, int(_share(test, times.size)))
@@ -125,9 +124,9 @@ def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1) -> Split:
 def fixed_per_user(
     data: Dataset, *, train: int, test: int | None = None, at_least: int = 10, valid: int = 0, seed: int = 0
 ) -> Split:
-    """`train` random rows a user for training, then `valid`, then `test` of the rest (all of it when None).
+    """`train` random rows per user for training, `valid` for validation, `test` for test (None: all other rows).
 
-    Only users with at least train + valid + (test or `at_least`) rows stay: the dissertation's N ratings a user.
+    Users with fewer than train + valid + (test or `at_least`) rows are dropped (the dissertation's "N per user").
     """
     require_dataset(data, "fixed_per_user")
     if train < 1 or valid < 0 or (test is not None and test < 1) or at_least < 1:
@@ -137,7 +136,7 @@ def fixed_per_user(
     if not enough.any():
         raise CorankError(
             f"no user has {train} training, {valid} validation and {at_least if test is None else test} test rows: "
-            f"the longest has {size.max() if size.size else 0}; ask for fewer"
+            f"the largest number of rows of a user is {size.max() if size.size else 0}; ask for fewer"
         )
     data, place = data.take(enough), place[enough]
     end = np.inf if test is None else train + valid + test
@@ -146,12 +145,12 @@ def fixed_per_user(
     kept = is_test | is_valid | (place < train)
     compact = data.take(kept).compact()
     chosen = f", {valid} for validation" if valid else ""
-    name = f"{train} a user for training{chosen}, {'the rest' if test is None else test} for test, seed {seed}"
+    name = f"{train} per user for training{chosen}, {'the rest' if test is None else test} for test, seed {seed}"
     return _parts(compact, is_valid[kept], is_test[kept], name)
 
 
 def thinned(data: Dataset, per_user: int, seed: int = 0) -> Dataset:
-    """At most `per_user` random rows of each user: how much does more data help?"""
+    """At most `per_user` random rows of each user, for learning curves over the amount of data."""
     place, _ = _shuffled_place(data, _random(seed))
     return data.take(place < per_user)
 
@@ -159,15 +158,15 @@ def thinned(data: Dataset, per_user: int, seed: int = 0) -> Dataset:
 def strong_generalization(
     data: Dataset, *, users: float = 0.1, target: float = 0.2, min_rows: int = 5, seed: int = 0
 ) -> Split:
-    """Held-out users: a share `users` for test, as many for validation; `target` of their rows is predicted.
+    """Unseen users: a fraction `users` is held out for test and as many for validation.
 
-    Held-out users' rows are not in `train`; what may be seen of them is in `history`.
+    Of their rows a fraction `target` is to be predicted; the others are in `history`, and none is in `train`.
     """
     require_dataset(data, "strong_generalization")
     if not (0 < users < 0.5 and 0 < target < 1):
         raise CorankError(f"users={users} must lie between 0 and 0.5, target={target} between 0 and 1")
     if min_rows < 2:
-        raise CorankError(f"min_rows={min_rows}: a held-out user needs at least 2 rows, one to see and one to predict")
+        raise CorankError(f"min_rows={min_rows}: a held-out user needs at least 2 rows, one as history, one to predict")
     rng = _random(seed)
     lengths = np.bincount(data.user, minlength=len(data.users))
     fit = np.flatnonzero(lengths >= min_rows)
@@ -178,25 +177,22 @@ def strong_generalization(
     place, size = _shuffled_place(data, rng)
     goal = place < np.maximum(1, _share(target, size))
     train = data.take(of == 0)
-    # An item that no training user touched cannot be predicted by anyone: it is not a fair target, nor a history.
+    # No model can predict an item without training rows: it is neither a fair target nor part of a history.
     trained = np.isin(data.item, train.item)
-    test = data.take((of == 2) & goal & trained)
-    if len(test) == 0:
-        raise CorankError("no test row is left: the held-out users touch nothing that the others do; use holdout")
     return Split(
         train,
         data.take((of == 1) & goal & trained),
-        test,
+        _held_out(data, (of == 2) & goal & trained),
         f"strong generalization, {each} test users, {target:g} of their rows, seed {seed}",
         history=data.take((of > 0) & ~goal & trained),
     )
 
 
 def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
-    """Users of whom nothing is known but the graph: all rows of a share `users` are the test, as many validate.
+    """Cold-start users: all rows of a fraction `users` are test, those of as many users validation.
 
-    Where the data has a user graph, they are drawn among those who have a neighbour in it: of nobody else could
-    anything be told.
+    Nothing is known about these users except the user graph. If the data has one, only users with a neighbour in it
+    are drawn, because nothing could be predicted for the others.
     """
     require_dataset(data, "cold_users")
     if not 0 < users < 0.5:
@@ -204,7 +200,7 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
     rng = _random(seed)
     able = np.bincount(data.user, minlength=len(data.users)) > 0
     if data.user_graph is None:
-        logger.warning("the data has no user graph: nobody can tell its cold users apart, whatever the model")
+        logger.warning("the data has no user graph: no model can tell its cold-start users apart")
     else:
         able &= np.diff(symmetric(data.user_graph).indptr) > 0
     each = int(_share(users, int(able.sum())))
@@ -215,17 +211,15 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
         )
     of = _drawn_users(data, np.flatnonzero(able), each, rng)
     train = data.take(of == 0)
-    trained = np.isin(data.item, train.item)  # as above, what no training user touched is no fair target
-    test = data.take((of == 2) & trained)
-    if len(test) == 0:
-        raise CorankError("no test row is left: the held-out users touch nothing that the others do; use holdout")
+    trained = np.isin(data.item, train.item)  # as above: items without training rows are no fair targets
+    test = _held_out(data, (of == 2) & trained)
     return Split(
         train, data.take((of == 1) & trained), test, f"cold users, {users:g} of the users for test, seed {seed}"
     )
 
 
 def require_dataset(data: object, what: str) -> None:
-    """A sentence for whoever passes a table or a whole split where a dataset belongs."""
+    """Raise a helpful error if a table or a whole split is passed where a dataset belongs."""
     if isinstance(data, Split):
         raise CorankError(f"{what} takes a dataset and got a Split: pass one of its parts, split.train for example")
     if not isinstance(data, Dataset):
@@ -235,13 +229,20 @@ def require_dataset(data: object, what: str) -> None:
         )
 
 
+def _check_shares(test: float, valid: float) -> None:
+    if not (0 < test < 1 and 0 <= valid < 1 and test + valid < 1):
+        raise CorankError(
+            f"test={test} and valid={valid} are fractions of the rows: their sum must lie between 0 and 1"
+        )
+
+
 def _need(data: Dataset, rows: int) -> None:
     if len(data) < rows:
         raise CorankError(f"the data has {len(data)} rows: a split needs at least {rows}")
 
 
 def _drawn_users(data: Dataset, able: Array, each: int, rng: np.random.Generator) -> Array:
-    """For each row 2 where its user is one of `each` drawn for test, 1 for validation, 0 for training."""
+    """For each row: 2 if its user is among the `each` users drawn for test, 1 for validation, 0 for training."""
     group = np.zeros(len(data.users), np.int8)
     drawn = rng.permutation(able)
     group[drawn[:each]] = 2
@@ -249,14 +250,21 @@ def _drawn_users(data: Dataset, able: Array, each: int, rng: np.random.Generator
     return np.asarray(group[data.user])
 
 
+def _held_out(data: Dataset, test: NDArray[np.bool_]) -> Dataset:
+    """The test rows of held-out users."""
+    if not test.any():
+        raise CorankError("no test row is left: the held-out users share no item with the training users; use holdout")
+    return data.take(test)
+
+
 def _random(seed: int) -> np.random.Generator:
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise CorankError(f"seed={seed!r}: a seed is a whole number of at least 0")
+        raise CorankError(f"seed={seed!r}: a seed is an integer of at least 0")
     return np.random.default_rng(seed)
 
 
 def _share(share: float, size: Array | int) -> Array:
-    """A share of a number of rows, rounded down; 0.29 of 100 is 29, whatever the binary fraction says."""
+    """A fraction of a number of rows, rounded down; 0.29 of 100 is 29, although 0.29 * 100 < 29 in floating point."""
     return np.floor(share * np.asarray(size) + 1e-9).astype(np.int64)
 
 
@@ -267,8 +275,8 @@ def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], nam
 
 
 def _from_the_end(data: Dataset) -> tuple[Array, Array]:
-    """For each row: how many of the user's rows come later, and how many the user has."""
-    first = np.arange(len(data)) if data.time is None else np.argsort(data.time, kind="stable")
+    """For each row: the number of later rows of its user, and the number of all rows of its user."""
+    first = data.time_order()
     order = first[np.argsort(data.user[first], kind="stable")]
     lengths = np.bincount(data.user, minlength=len(data.users))
     ends = np.cumsum(lengths)
@@ -278,6 +286,6 @@ def _from_the_end(data: Dataset) -> tuple[Array, Array]:
 
 
 def _shuffled_place(data: Dataset, rng: np.random.Generator) -> tuple[Array, Array]:
-    """For each row: a random place among the rows of its user, and how many there are."""
+    """For each row: its place in a random order of the rows of its user, and the number of those rows."""
     position, length = _from_the_end(dataclasses.replace(data, time=rng.permutation(len(data))))
     return position, length

@@ -1,6 +1,8 @@
-"""Public datasets by name, and synthetic ones whose truth is known."""
+"""Public datasets by name, and synthetic ones whose ground truth is known."""
 
-from .catalogue import Info, info
-from .loading import default_root, load, load_split, locate, names, open_any
+from .catalogue import info
+from .entry import Info
+from .loading import load, load_split, names, open_any
+from .location import default_root, locate
 
 __all__ = ["Info", "default_root", "info", "load", "load_split", "locate", "names", "open_any"]

@@ -1,30 +1,23 @@
-"""Where the files of one dataset are: a folder or a zip archive, each file plain or gzipped; nothing is unpacked."""
+"""The files of one dataset in a folder or a zip archive, plain or gzipped, read in place without unpacking."""
 
 from __future__ import annotations
 
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-import numpy as np
-from numpy.typing import NDArray
+from ..errors import CorankError
 
-from ..errors import CorankError, shorten
-
-if TYPE_CHECKING:
-    import polars as pl
-
-FLOATS = ("value", "latitude", "longitude")  # the columns that are not whole numbers
-BLOCK_BYTES = 32_000_000  # of text at a time, for files that are larger than memory should be asked to hold
+BLOCK_BYTES = 32_000_000  # of text at a time, for files that should not be held in memory as a whole
 
 
 class Files:
-    """The files of a folder, or the members of a zip archive under whatever top folder they were packed in."""
+    """The files of a folder, or the members of a zip archive, whatever the top folder in the archive is."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -34,7 +27,7 @@ class Files:
                 self._members = [m for m in archive.namelist() if not m.startswith("__MACOSX")]
 
     def find(self, pattern: str) -> list[str]:
-        """The sorted names that match a name or glob; of 'a or b' the first one that matches anything."""
+        """The sorted names that match a name or glob pattern; of 'a or b', the first pattern with a match."""
         for wanted in pattern.split(" or "):
             for ending in ("", ".gz"):
                 names = self._matching(wanted + ending)
@@ -53,7 +46,7 @@ class Files:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A stream of the file's content, decompressed."""
+        """A stream of the decompressed content."""
         with self._readable(name):
             if self._members is not None:
                 with zipfile.ZipFile(self.place) as archive, archive.open(name) as member:
@@ -74,7 +67,7 @@ class Files:
             return stream.read()
 
     def source(self, pattern: str) -> Path | bytes:
-        """What a table reader takes: the path of a plain file (it need not be held in memory), else the content."""
+        """What a table reader takes: the path of a plain file, so that it is not held in memory, else the content."""
         name = self.require(pattern)
         plain = self._members is None and not name.endswith(".gz")
         return self.place / name if plain else self.read(name)
@@ -84,7 +77,7 @@ class Files:
             return stream.readline(1_000_000).rstrip(b"\r\n")
 
     def text(self, pattern: str) -> str:
-        """UTF-8, and Latin-1 where it is not: the older MovieLens tables are."""
+        """The text as UTF-8, or as Latin-1 where it is not UTF-8, like the older MovieLens tables."""
         content = self.read(pattern)
         try:
             return content.decode("utf-8")
@@ -92,12 +85,12 @@ class Files:
             return content.decode("latin-1")
 
     def records(self, pattern: str, separator: str) -> list[list[str]]:
-        """The fields of each line of a small table with a separator of several characters or text that is not UTF-8."""
-        # Not splitlines: it also cuts at characters that Latin-1 text may hold.
+        """The fields of each line of a small table, for separators of several characters and for Latin-1 text."""
+        # Not splitlines: it also splits at characters that Latin-1 text may contain.
         return [line.rstrip("\r").split(separator) for line in self.text(pattern).split("\n") if line.strip()]
 
     def blocks(self, names: list[str]) -> Iterator[bytes]:
-        """The text of the files, one after the other, in blocks that end with a line."""
+        """The text of the files, one after the other, in blocks of complete lines."""
         rest = b""
         for name in names:
             with self.open(name) as stream:
@@ -122,7 +115,7 @@ class Files:
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
-        """Damage and refusal become one sentence."""
+        """Turn damaged archives and unreadable files into a `CorankError`."""
         try:
             yield
         except (zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError) as error:
@@ -132,70 +125,3 @@ class Files:
             ) from error
         except OSError as error:
             raise CorankError(f"{self.place / name} cannot be read: {error.strerror or error}") from error
-
-
-def table(
-    files: Files,
-    file: str,
-    separator: str,
-    columns: tuple[str, ...],
-    *,
-    header: bool = False,
-    exact: bool = False,
-    text: tuple[str, ...] = ("title", "genres"),
-) -> pl.DataFrame:
-    """The named columns of a table ('' = skip), by position; missing fields are an error, and `exact` refuses more."""
-    import polars as pl
-
-    name = files.require(file)
-    kind = {c: pl.String if c in text else pl.Float64 if c in FLOATS else pl.Int64 for c in columns if c}
-    try:
-        first = files.first_line(name).decode("latin-1").split(separator)
-        if len(first) < len(columns) or (exact and len(first) > len(columns)):
-            raise unlike(files, name, f"{len(columns)} fields a line", f"the first line has {len(first)}")
-        # By position, for every field of the file; the header is skipped, because editions differ in its words.
-        names = [column or f"skip {at}" for at, column in enumerate(columns)]
-        names += [f"skip {at}" for at in range(len(columns), len(first))]
-        frame = pl.read_csv(
-            files.source(name),
-            has_header=False,
-            skip_rows=int(header),
-            separator=separator,
-            columns=[names.index(column) for column in kind],
-            schema={each: kind.get(each, pl.String) for each in names},
-            quote_char='"' if header else None,
-        )
-    except pl.exceptions.PolarsError as error:
-        raise unlike(files, name, ", ".join(c for c in columns if c) + " a line", error) from error
-    if frame.null_count().sum_horizontal()[0]:
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
-    holes = frame.null_count().row(0)
-    if any(holes):
-        column = frame.columns[int(np.argmax(np.array(holes) > 0))]
-        row = int(frame[column].is_null().arg_max() or 0) + 1
-        raise unlike(files, name, ", ".join(kind) + " a line", f"row {row} has no {column}")
-    return frame
-
-
-def small_table(files: Files, file: str, separator: str, fields: int, rest: bool = False) -> list[list[str]]:
-    """The columns of a small table; with `rest` one more, which holds what follows the named fields, joined."""
-    records = files.records(file, separator)
-    short = next((at for at, record in enumerate(records) if len(record) < fields), None)
-    if short is not None:
-        raise unlike(files, file, f"{fields} fields a line", f"line {short + 1} has {len(records[short])}")
-    columns = [[record[at] for record in records] for at in range(fields)]
-    return [*columns, [separator.join(record[fields:]) for record in records]] if rest else columns
-
-
-def integers(words: Sequence[str], file: str) -> NDArray[np.int64]:
-    try:
-        return np.array(words, dtype=str).astype(np.int64) if words else np.zeros(0, np.int64)
-    except ValueError as error:
-        raise CorankError(f"{file} has text where the published file has integers ({error}): get it again") from error
-
-
-def unlike(files: Files, name: str, expected: str, found: object) -> CorankError:
-    what = str(found).strip().splitlines()[0] if str(found).strip() else type(found).__name__
-    return CorankError(
-        f"{files.place}: {name} is not in the published layout ({expected}): {shorten(what, 200)}; get the file again"
-    )

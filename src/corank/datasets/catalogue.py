@@ -1,16 +1,16 @@
-"""The named datasets: what they are, where they come from, on which terms, and which reader knows their layout."""
+"""The named datasets: what they are, where they come from, on which terms, and which reader reads their files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from ..data import Dataset
 from ..errors import CorankError, suggest
-from . import publishers as readers
+from . import movielens, netflix, publishers
 from .archive import Files
+from .entry import Info, Source
+from .published_tables import Parts
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 GITHUB = "https://raw.githubusercontent.com"
@@ -19,53 +19,8 @@ MOVIELENS_TERMS = "research use with acknowledgement; no redistribution and no c
 UNSTATED = "the copy states no terms: treat as research only"
 
 
-class Source(NamedTuple):
-    """One file to download; the checksum is '<algorithm>:<hex>' where the publisher's file is known to have it."""
-
-    url: str
-    checksum: str | None = None
-
-    @property
-    def file(self) -> str:
-        return self.url.rsplit("/", 1)[-1]
-
-
-@dataclass(frozen=True)
-class Info:
-    """What is known of a named dataset.
-
-    files : what the reader must find ('a or b' = one of them, '*' = any number).
-    folders : where it is looked for under the root, besides a folder of its own name.
-    publisher : where a person finds it, for sets (or days) without a direct download.
-    """
-
-    name: str
-    title: str
-    citation: str
-    terms: str
-    publisher: str
-    files: tuple[str, ...]
-    folders: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
-    read: Callable[[Files], Dataset] | None = field(default=None, repr=False)
-    read_split: Callable[[Files], readers.Parts] | None = field(default=None, repr=False)
-
-    @property
-    def url(self) -> str | None:
-        """The address of the (first) file, where it can be downloaded directly."""
-        return self.sources[0].url if self.sources else None
-
-    @property
-    def checksum(self) -> str | None:
-        return self.sources[0].checksum if self.sources else None
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        return (self.name, *(f for f in self.folders if f != self.name))
-
-
 def info(name: str) -> Info:
-    """The entry of a dataset; a name that is not known gets the nearest one as a suggestion."""
+    """The entry of a named dataset."""
     try:
         return CATALOGUE[name]
     except KeyError:
@@ -79,7 +34,7 @@ def _movielens(
     md5: str | None,
     *,
     folders: tuple[str, ...] = (),
-    read_split: Callable[[Files], readers.Parts] | None = None,
+    read_split: Callable[[Files], Parts] | None = None,
 ) -> Info:
     name = f"ml-{size}"
     source = Source(f"{GROUPLENS}/{name}.zip", md5 and f"md5:{md5}")
@@ -99,7 +54,7 @@ def _sequence(
     folders: tuple[str, ...] = (),
     sha256: str | None = None,
     terms: str = UNSTATED,
-    read: Callable[[str, Files], Dataset] = readers.pairs,
+    read: Callable[[str, Files], Dataset] = publishers.pairs,
 ) -> Info:
     source = Source(f"{GITHUB}/{repository}/{path}/{file}", sha256 and f"sha256:{sha256}")
     page = f"https://github.com/{repository}"
@@ -121,7 +76,7 @@ def _monti(name: str, title: str, folder: str, original: str) -> Info:
         ("training_test_dataset.mat",),
         (folder, f"monti-3000/{folder}"),
         (source,),
-        read_split=readers.monti,
+        read_split=publishers.monti,
     )
 
 
@@ -136,7 +91,7 @@ def _lightgcn(name: str, title: str) -> Info:
         ("train.txt", "test.txt"),
         (f"lightgcn/{name}", f"LightGCN-PyTorch/data/{name}"),
         tuple(Source(f"{GITHUB}/{repository}/master/data/{name}/{file}") for file in ("train.txt", "test.txt")),
-        read_split=readers.lines_split,
+        read_split=publishers.lines_split,
     )
 
 
@@ -150,7 +105,7 @@ def _trust(name: str, title: str) -> Info:
         ("*rating_with_timestamp.mat or rating.mat", "trustnetwork.mat or trust.mat"),
         (f"{name}_with_rating_timestamp", name.capitalize()),
         (Source(f"https://www.cse.msu.edu/~tangjili/datasetcode/{name}.zip"),),
-        read=readers.ciao,
+        read=publishers.ciao,
     )
 
 
@@ -161,35 +116,44 @@ def _wu(
     page = f"https://github.com/{repository}"
     if len(files) == 1:
         return Info(
-            name, title, citation, MOVIELENS_TERMS, page, files, folders, sources, read=partial(readers.rated, *files)
+            name,
+            title,
+            citation,
+            MOVIELENS_TERMS,
+            page,
+            files,
+            folders,
+            sources,
+            read=partial(publishers.rated, *files),
         )
     train, test = files
-    split = partial(readers.rated_split, train, test, "," if train.endswith(".csv") else " ")
+    split = partial(publishers.rated_split, train, test, "," if train.endswith(".csv") else " ")
     return Info(name, title, citation, MOVIELENS_TERMS, page, files, folders, sources, read_split=split)
 
 
 SASREC = "W.-C. Kang and J. McAuley, Self-Attentive Sequential Recommendation, ICDM 2018"
 SSE_PT = "L. Wu, S. Li, C.-J. Hsieh and J. Sharpnack, SSE-PT, RecSys 2020"
 WU_SPLITS = "ml-1m-wu-splits"
+ML_1M = _movielens("1m", movielens.ratings_dat, ("ratings.dat",), "c4d9eecfca2ab87c1945afe126590906")
 
 CATALOGUE: dict[str, Info] = {
     entry.name: entry
     for entry in (
         _movielens(
             "100k",
-            readers.movielens_100k,
+            movielens.ratings_100k,
             ("u.data",),
             "0e33842e24a9c977be4e0107933c0723",
-            read_split=readers.movielens_100k_u1,
+            read_split=movielens.ratings_100k_u1,
         ),
-        _movielens("1m", readers.movielens_dat, ("ratings.dat",), "c4d9eecfca2ab87c1945afe126590906"),
+        ML_1M,
         _movielens(
-            "10m", readers.movielens_dat, ("ratings.dat",), "ce571fd55effeba0271552578f2648bd", folders=("ml-10M100K",)
+            "10m", movielens.ratings_dat, ("ratings.dat",), "ce571fd55effeba0271552578f2648bd", folders=("ml-10M100K",)
         ),
-        _movielens("20m", readers.movielens_csv, ("ratings.csv", "movies.csv"), "cd245b17a1ae2cc31bb14903e1204af3"),
-        _movielens("25m", readers.movielens_csv, ("ratings.csv", "movies.csv"), "6b51fb2759a8657d3bfcbfc42b592ada"),
+        _movielens("20m", movielens.ratings_csv, ("ratings.csv", "movies.csv"), "cd245b17a1ae2cc31bb14903e1204af3"),
+        _movielens("25m", movielens.ratings_csv, ("ratings.csv", "movies.csv"), "6b51fb2759a8657d3bfcbfc42b592ada"),
         # GroupLens replaces this one from time to time, so it has no fixed checksum.
-        _movielens("latest-small", readers.movielens_csv, ("ratings.csv", "movies.csv"), None),
+        _movielens("latest-small", movielens.ratings_csv, ("ratings.csv", "movies.csv"), None),
         _sequence(
             "ml-1m-sequences",
             "MovieLens 1M as sequences (SSE-PT)",
@@ -234,16 +198,16 @@ CATALOGUE: dict[str, Info] = {
         ),
         _sequence(
             "s3rec-beauty",
-            "Amazon Beauty, 5-core, one line a user (S3-Rec)",
+            "Amazon Beauty, 5-core, one line per user (S3-Rec)",
             "Beauty.txt",
             "K. Zhou et al., S3-Rec, CIKM 2020",
             "RUCAIBox/CIKM2020-S3Rec",
             folders=("s3rec-sequences", "CIKM2020-S3Rec/data"),
-            read=readers.lines,
+            read=publishers.lines,
         ),
         _wu(
             "ml-1m-wu-200",
-            "MovieLens 1M, 200 training ratings a user (the dissertation's split)",
+            "MovieLens 1M, 200 training ratings per user (the dissertation's split)",
             "L. Wu et al., Stochastic Shared Embeddings, NeurIPS 2019",
             ("ml1m_train_ratings.csv", "ml1m_test_ratings.csv"),
             (WU_SPLITS, "SSE/SSE-MF/data", "SSE-MF/data"),
@@ -254,7 +218,7 @@ CATALOGUE: dict[str, Info] = {
         ),
         _wu(
             "ml-1m-wu-all",
-            "MovieLens 1M, all but 10 ratings a user for training (Primal-CR's split)",
+            "MovieLens 1M, all but 10 ratings per user for training (Primal-CR's split)",
             "L. Wu, C.-J. Hsieh and J. Sharpnack, Large-scale Collaborative Ranking in Near-Linear Time, KDD 2017",
             ("training.ratings", "test.ratings"),
             (f"{WU_SPLITS}/primalCR-ml1m", "primalCR/ml1m"),
@@ -268,7 +232,7 @@ CATALOGUE: dict[str, Info] = {
         ),
         _wu(
             "ml-1m-wu-oc50",
-            "MovieLens 1M, 50 liked items a user (SQL-Rank's training half; its test half is not public)",
+            "MovieLens 1M, 50 liked items per user (SQL-Rank's training half; its test half is not public)",
             "L. Wu, C.-J. Hsieh and J. Sharpnack, SQL-Rank, ICML 2018",
             ("ml1m_oc_50_train_ratings.csv",),
             (WU_SPLITS, "SSE/SSE-BPR/ml1m-50-oc"),
@@ -283,7 +247,7 @@ CATALOGUE: dict[str, Info] = {
             ("movies_extrainfos.dat",),
             ("ml-1m-kg",),
             (Source(f"{GITHUB}/hoyeoplee/MeLU/master/movielens/ml-1m/movies_extrainfos.dat"),),
-            read=readers.movielens_graphs,
+            read=partial(movielens.ratings_with_graphs, ML_1M),
         ),
         _monti("douban", "Douban, 3000 x 3000, with a user graph", "douban", "H. Ma et al., WSDM 2011"),
         _monti(
@@ -308,7 +272,7 @@ CATALOGUE: dict[str, Info] = {
             ("ratings.txt", "trust.txt"),
             ("FilmTrust",),
             (Source("https://guoguibing.github.io/librec/datasets/filmtrust.zip"),),
-            read=readers.filmtrust,
+            read=publishers.filmtrust,
         ),
         _trust("ciao", "Ciao ratings with a trust graph"),
         _trust("epinions", "Epinions ratings with a trust graph"),
@@ -323,7 +287,7 @@ CATALOGUE: dict[str, Info] = {
             "Kaggle, with an account (https://www.kaggle.com/datasets/netflix-inc/netflix-prize-data)",
             ("combined_data_*.txt or training_set/mv_*.txt",),
             ("netflix-prize-data", "nf_prize_dataset", "download"),
-            read=readers.netflix,
+            read=netflix.ratings,
         ),
         Info(
             "foursquare",
@@ -333,7 +297,7 @@ CATALOGUE: dict[str, Info] = {
             "https://github.com/guoguibing/librec (data/poi/FourSquare)",
             ("checkin/trainData.txt", "checkin/testData.txt"),
             ("FourSquare", "poi/FourSquare"),
-            read_split=readers.foursquare,
+            read_split=publishers.foursquare,
         ),
     )
 }

@@ -1,7 +1,7 @@
 """Downloads of named datasets from their publishers, with progress, checksum and resume.
 
-A file grows as `<file>.part` beside its target and takes the target's name only when it is whole and its checksum is
-right: an interrupted or wrong download never harms a file that is there already.
+A file is written as `<file>.part` and renamed only when it is complete and its checksum is right: an interrupted or
+wrong download never damages a file that is already there.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from email.message import Message
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 from .. import __version__
 from ..errors import CorankError
-from .catalogue import Info, info
-from .loading import default_root
+from .catalogue import info
+from .entry import Info
+from .location import default_root
+from .web import check_scheme, content_length, content_range, opener
 
 log = logging.getLogger("corank")
 
-Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all (None = the server does not say)
+Progress = Callable[[int, int | None], None]  # bytes so far, total bytes (None: the server does not say)
 
 CHUNK = 1 << 18
-TRIES = 5  # failures in a row without a single new byte
-TIMEOUT = 30.0  # seconds of silence
-PAUSE = 1.0  # seconds before the second try; doubles with each further one
+TRIES = 5  # failed requests in a row without a single new byte
+TIMEOUT = 30.0  # seconds without data
+PAUSE = 1.0  # seconds before the second request; doubles with each further one
 FULL = (errno.ENOSPC, errno.EDQUOT)
-PASSING = (408, 425, 429, 500, 502, 503, 504)  # answers that may be better a moment later
+TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # status codes that are worth a retry
 
 
-class _PassingError(Exception):
-    """Something that a further try may cure."""
+class _TemporaryError(Exception):
+    """A failure that may not happen again when the request is repeated."""
 
 
 def fetch(what: str | Info, root: str | Path | None = None, on_progress: Progress | None = None) -> Path:
-    """Download a dataset into a folder of its name under the root; a file that is there and right is not fetched again.
+    """Download a dataset into a folder of its name under the root; files that are complete are not fetched again.
 
     Returns the folder, which `datasets.load` and `datasets.open_any` read.
     """
@@ -64,14 +64,14 @@ def fetch(what: str | Info, root: str | Path | None = None, on_progress: Progres
 
 @dataclass
 class _Job:
-    """One file."""
+    """The download of one file."""
 
     url: str
     target: Path
     checksum: str | None
     publisher: str
     on_progress: Progress | None
-    received: bool = False  # whether the publisher has answered at all
+    received: bool = False  # whether any data has arrived
 
     @property
     def part(self) -> Path:
@@ -79,11 +79,11 @@ class _Job:
 
     @property
     def tag(self) -> Path:
-        """Holds the address and the version (ETag or date) that the part came from."""
+        """A file with the address and the version (ETag or date) that the part was downloaded from."""
         return self.target.with_name(self.target.name + ".part.tag")
 
     def run(self) -> None:
-        _check_scheme(self.url)
+        check_scheme(self.url)
         try:
             if self.target.is_file() and self.checksum in (None, _digest(self.target, self.checksum)):
                 return
@@ -98,28 +98,28 @@ class _Job:
             ) from error
 
     def _until_whole(self) -> None:
-        """Try until the part is whole; only tries that bring nothing new are counted."""
+        """Repeat requests until the part is complete; only requests without new data count as failures."""
         failures, most = 0, self._have()
         while True:
             try:
                 return self._once()
-            except _PassingError as problem:
+            except _TemporaryError as problem:
                 failures = 0 if self._have() > most else failures + 1
                 most = max(most, self._have())
                 if failures >= TRIES:
                     raise CorankError(
-                        f"{self.url} could not be downloaded in {TRIES} tries ({problem}): what came is kept, so the "
-                        "same command goes on from there later"
+                        f"{self.url} could not be downloaded in {TRIES} attempts ({problem}): the bytes that came are "
+                        "kept, so the same command resumes from there"
                     ) from problem
                 log.info("%s: %s; trying again", self.url, problem)
                 time.sleep(PAUSE * 2 ** max(failures - 1, 0))
 
     def _once(self) -> None:
-        """One request for what is missing."""
+        """One request for the missing bytes."""
         have = self._have()
         version = self._version() if have else None
         if have and version is None:
-            # Without a version nobody knows whether the rest would fit; a checksum would tell, but only at the end.
+            # Without a version it is unknown whether the rest would fit; a checksum would tell, but only at the end.
             have = 0
         request = urllib.request.Request(self.url, headers={"User-Agent": f"corank/{__version__}"})
         request.add_header("Accept-Encoding", "identity")
@@ -127,30 +127,30 @@ class _Job:
             request.add_header("Range", f"bytes={have}-")
             request.add_header("If-Range", str(version))
         try:
-            with _opener().open(request, timeout=TIMEOUT) as answer:
+            with opener().open(request, timeout=TIMEOUT) as answer:
                 self._receive(answer, have)
         except urllib.error.HTTPError as error:
             self._refused(error, have)
         except urllib.error.URLError as error:
             self._unreachable(error.reason)
         except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
-            raise _PassingError(_plain(error)) from error
+            raise _TemporaryError(_plain(error)) from error
 
     def _receive(self, answer: Any, have: int) -> None:
         if answer.status == 206:
-            start, total = _content_range(answer.headers)
+            start, total = content_range(answer.headers)
             if start != have:
                 self._forget()
-                raise _PassingError(f"the server sent bytes from {start} instead of {have}")
+                raise _TemporaryError(f"the server sent bytes from {start} instead of {have}")
         else:
-            # The server does not know ranges, or the file has changed since: from the beginning.
-            have, total = 0, _length(answer.headers)
+            # The server does not support ranges, or the file has changed since: start from the beginning.
+            have, total = 0, content_length(answer.headers)
         self._check_room(None if total is None else total - have)
         version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         # A weak ETag does not promise equal bytes, and If-Range does not take it.
         self.tag.write_text(f"{self.url}\n{'' if version.startswith('W/') else version}\n", "utf-8")
         done = have
-        # Unbuffered: what came is on disk when the rest does not come, and the next try goes on from there.
+        # Unbuffered: what has arrived is on disk if the connection breaks, and the next request resumes from there.
         with open(self.part, "ab" if have else "wb", buffering=0) as out:
             self._report(done, total)
             while chunk := _read(answer):
@@ -159,7 +159,7 @@ class _Job:
                 done += len(chunk)
                 self._report(done, total)
         if total is not None and done < total:
-            raise _PassingError(f"the connection was cut after {done:,} of {total:,} bytes")
+            raise _TemporaryError(f"the connection was cut after {done:,} of {total:,} bytes")
 
     def _write(self, out: IO[bytes], chunk: memoryview, total: int | None) -> None:
         try:
@@ -171,7 +171,7 @@ class _Job:
             raise
 
     def _settle(self) -> None:
-        """The whole file takes its name, if its checksum is right."""
+        """Rename the complete part to its target if its checksum is right."""
         if self.checksum is not None:
             found = _digest(self.part, self.checksum)
             if found != self.checksum:
@@ -189,7 +189,7 @@ class _Job:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _version(self) -> str | None:
-        """The version that the part belongs to, if it came from this address."""
+        """The version that the part belongs to, if it was downloaded from this address."""
         if not self.tag.is_file():
             return None
         url, version, *_ = [*self.tag.read_text("utf-8").split("\n"), ""]
@@ -212,19 +212,19 @@ class _Job:
         need = "more bytes than that" if missing is None else f"{missing:,} more bytes"
         return CorankError(
             f"the disk of {self.part.parent} is full: {free:,} bytes are free and {self.target.name} needs {need}; "
-            "make room and the same command goes on with the part that came, or choose another root"
+            "make room and run the same command again, which resumes the download, or choose another root"
         )
 
     def _refused(self, error: urllib.error.HTTPError, have: int) -> None:
         error.close()
         if error.code == 416 and have:
-            # The part is as long as the file, or longer: in the first case there is nothing left to ask for.
+            # The part is as long as the file, or longer: in the first case it is complete.
             if error.headers.get("Content-Range", "").rpartition("/")[2] == str(have):
                 return
             self._forget()
-            raise _PassingError("the part did not fit the file") from error
-        if error.code in PASSING:
-            raise _PassingError(f"the server answered {error.code} {error.reason}") from error
+            raise _TemporaryError("the part did not fit the file") from error
+        if error.code in TEMPORARY:
+            raise _TemporaryError(f"the server answered {error.code} {error.reason}") from error
         raise CorankError(
             f"{self.url} answered {error.code} {error.reason}: the publisher may have moved the file; {self._by_hand()}"
         ) from error
@@ -239,62 +239,18 @@ class _Job:
                 f"{self.url} cannot be reached ({_plain(reason)}): this machine seems to be offline or to be kept from "
                 f"that address; {self._by_hand()}"
             ) from None
-        raise _PassingError(_plain(reason))
+        raise _TemporaryError(_plain(reason))
 
     def _by_hand(self) -> str:
         return f"you can get {self.target.name} from {self.publisher} yourself and put it in {self.target.parent}"
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to http and https only, and never from the one that is protected to the one that is not."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        _check_scheme(newurl)
-        if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme == "http":
-            raise CorankError(f"{req.full_url} sends on to {newurl}, which is not protected: refused")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """http and https alone: the usual opener would also read local files and ftp."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        _Redirects(),
-        urllib.request.HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-def _check_scheme(url: str) -> None:
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise CorankError(f"address {url!r} is not http or https: nothing else is downloaded")
-
-
 def _read(answer: Any) -> bytes:
-    """The next chunk; a broken connection ends the tries of this request, a full disk never looks like one."""
+    """The next chunk; reading and writing are apart, so that a full disk is never taken for a broken connection."""
     try:
         return bytes(answer.read(CHUNK))
     except (http.client.HTTPException, OSError) as error:
-        raise _PassingError(_plain(error)) from error
-
-
-def _length(headers: Message) -> int | None:
-    text = headers.get("Content-Length", "")
-    return int(text) if text.isdigit() else None
-
-
-def _content_range(headers: Message) -> tuple[int | None, int | None]:
-    """(first byte, size of the whole) of `bytes 5-9/10`."""
-    span, _, size = headers.get("Content-Range", "").removeprefix("bytes").strip().partition("/")
-    start = span.partition("-")[0]
-    return (int(start) if start.isdigit() else None), (int(size) if size.isdigit() else None)
+        raise _TemporaryError(_plain(error)) from error
 
 
 def _digest(path: Path, like: str | None) -> str | None:

@@ -1,9 +1,9 @@
-"""Named public datasets, read in the layout in which they are published, from a folder of yours.
+"""Named public datasets, read from their published files in a local folder.
 
-    datasets.names()                    what there is
+    datasets.names()                    the known names
     datasets.info("ml-1m")              title, citation, terms, address
-    datasets.load("ml-1m")              the rows
-    datasets.load_split("douban")       train and test as published, for sets that come with a split
+    datasets.load("ml-1m")              all rows
+    datasets.load_split("douban")       train and test as published, for datasets with a published split
 
 The root folder is `root`, else the environment variable CORANK_DATA, else `corank` in the user's cache folder.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ import numpy as np
 from ..data import Dataset, settle_duplicates
 from ..data.split import Split
 from ..errors import CorankError
-from .archive import Files
-from .catalogue import CATALOGUE, Info, Source, info
-
-__all__ = ["Info", "Source", "default_root", "info", "load", "load_split", "locate", "names", "open_any"]
+from .catalogue import CATALOGUE, info
+from .entry import Info
+from .location import holding, locate, read_entry
 
 log = logging.getLogger("corank.datasets")
 
@@ -32,27 +30,18 @@ TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def names() -> list[str]:
-    """The datasets that `load` knows, sorted."""
+    """The names that `load` knows, sorted."""
     return sorted(CATALOGUE)
-
-
-def default_root() -> Path:
-    """CORANK_DATA, else `corank` in XDG_CACHE_HOME or ~/.cache."""
-    if given := os.environ.get("CORANK_DATA"):
-        return Path(given).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "corank"
 
 
 def load(name: str, root: str | Path | None = None) -> Dataset:
     """All rows of a named dataset (training and test together where it comes with a split)."""
     entry = info(name)
-    files = locate(entry, root)
-    return _read(entry, files, files.place)
+    return read_entry(entry, locate(entry, root))
 
 
 def load_split(name: str, root: str | Path | None = None) -> Split:
-    """The split that a dataset is published with; there is no validation part in any of them, so `valid` is empty."""
+    """The published split of a dataset; none of them has a validation part, so `valid` is empty."""
     entry = info(name)
     if entry.read_split is None:
         with_split = [known.name for known in CATALOGUE.values() if known.read_split is not None]
@@ -65,32 +54,8 @@ def load_split(name: str, root: str | Path | None = None) -> Split:
     return Split(data.take(~is_test), data.take(nothing), data.take(is_test), f"{name} as published")
 
 
-def locate(entry: Info, root: str | Path | None = None) -> Files:
-    """The folder or archive under the root that holds the files of a dataset."""
-    top = Path(root).expanduser() if root is not None else default_root()
-    for place in entry.places:
-        if found := _holding(entry, top / place):
-            return found
-    archives = [f"{place}.zip" for place in entry.places] + [s.file for s in entry.sources if s.file.endswith(".zip")]
-    for archive in archives:
-        if (top / archive).is_file() and (found := _holding(entry, top / archive)):
-            return found
-    # A root that was named may be the folder of the set itself; the default one is shared by all sets.
-    if root is not None and (found := _holding(entry, top)):
-        return found
-    remedy = (
-        f"get it with  corank data fetch {entry.name}"
-        if entry.sources
-        else f"it has no direct download, so get it from {entry.publisher} and put the files in {top / entry.name}"
-    )
-    raise CorankError(
-        f"dataset {entry.name!r} is not in {top}: expected {' and '.join(entry.files)} in {' or '.join(entry.places)} "
-        f"(a folder or a zip archive); {remedy}"
-    )
-
-
 def open_any(path: str | Path, **options: Any) -> Dataset:
-    """What a person means by one word: an archive or a folder of a known set, the name of a set, or a table.
+    """A dataset from any one of: a table, the name of a known dataset, or the folder or archive of one.
 
     options : `user`, `item`, `value`, `time`, `separator` ... for tables, as in `read_csv`; `duplicates` for all.
     """
@@ -117,47 +82,8 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
     return data if duplicates is None else settle_duplicates(data, duplicates, tell=True)
 
 
-def _read(entry: Info, files: Files, shown: Path) -> Dataset:
-    """The rows; what they were taken for is logged, because a file may only happen to have the name of a known one."""
-    if entry.read is not None:
-        data = entry.read(files)
-    else:
-        assert entry.read_split is not None  # the catalogue gives every set one of the two
-        data = entry.read_split(files)[0]
-    log.info("%s: read as %s (%s): %s", shown, entry.name, entry.title, ", ".join(_parts(data)))
-    return data
-
-
-def _parts(data: Dataset) -> list[str]:
-    """What the rows of a set tell, in words."""
-    parts = ["user", "item"]
-    if np.any(data.value != 1):
-        parts.append("rating")
-    if data.time is not None:
-        in_order = np.array_equal(data.time, np.arange(len(data)))
-        parts.append("place in the file as time" if in_order else "timestamp")
-    return parts + [f"{side} graph" for side in ("user", "item") if getattr(data, f"{side}_graph") is not None]
-
-
-def _holding(entry: Info, place: Path) -> Files | None:
-    """The place itself, or an archive in it, if it has all the files."""
-    if place.is_file():
-        files = Files(place)
-        return files if files.holds(entry.files) else None
-    if not place.is_dir():
-        return None
-    files = Files(place)
-    if files.holds(entry.files):
-        return files
-    for archive in sorted(place.glob("*.zip")):
-        wanted = {s.file for s in entry.sources} | {f"{p}.zip" for p in entry.places}
-        if archive.name in wanted and (files := Files(archive)).holds(entry.files):
-            return files
-    return None
-
-
 def _read_known(path: Path) -> Dataset | None:
-    """A single file as the known set whose name it has; None where its lines say that it is something else."""
+    """A single file as the known dataset whose file name it has; None if its lines are in another format."""
     entries = [] if path.suffix in TABLES else _recognise(path)
     if not entries:
         return None
@@ -171,31 +97,31 @@ def _read_known(path: Path) -> Dataset | None:
 
 
 def _recognise(path: Path) -> list[Info]:
-    """The known datasets that a folder, an archive, or the folder of a file looks like; those with its name first."""
+    """The known datasets whose files are in a folder or archive, or beside a file; those of its name alone, if any."""
     if path.is_file() and path.suffix != ".zip":
         plain = path.name.removesuffix(".gz")
-        # The file must stand for its set: one half of a published split is a table like any other.
+        # The file must be the whole dataset: one half of a published split is a table like any other.
         whole = [e for e in CATALOGUE.values() if e.read is not None or len(e.files) == 1]
-        entries = [e for e in whole if plain in e.files[0].split(" or ") and _holding(e, path.parent)]
+        entries = [e for e in whole if plain in e.files[0].split(" or ") and holding(e, path.parent)]
         folder = path.parent
     else:
-        entries = [e for e in CATALOGUE.values() if _holding(e, path)]
+        entries = [e for e in CATALOGUE.values() if holding(e, path)]
         folder = path.with_suffix("") if path.suffix == ".zip" else path
     by_name = [e for e in entries if any(folder.resolve().match(p) for p in e.places)]
     return by_name or entries
 
 
 def _read_first(entries: list[Info], path: Path) -> Dataset:
-    """Sets that share their file names differ in the form of the lines: the first reader that accepts them is right."""
+    """Datasets with equal file names differ in their line format: the first reader that accepts the lines is right."""
     if len({entry.files for entry in entries}) > 1:
         raise CorankError(f"{path} holds several datasets: name one of {', '.join(e.name for e in entries)}")
     problem: CorankError | None = None
     place = path.parent if path.is_file() and path.suffix != ".zip" else path
     for entry in entries:
-        files = _holding(entry, place)
-        assert files is not None  # `_recognise` has looked
+        files = holding(entry, place)
+        assert files is not None  # `_recognise` has checked it
         try:
-            return _read(entry, files, path)
+            return read_entry(entry, files, path)
         except CorankError as error:
             problem = problem or error
     assert problem is not None
@@ -203,7 +129,8 @@ def _read_first(entries: list[Info], path: Path) -> Dataset:
 
 
 def _read_table(path: Path, options: dict[str, Any]) -> Dataset:
-    from ..reading.tables import is_parquet, read_csv, read_parquet
+    from ..reading.parquet import is_parquet
+    from ..reading.tables import read_csv, read_parquet
 
     if not is_parquet(path):
         return read_csv(path, **options)

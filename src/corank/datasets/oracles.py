@@ -1,6 +1,6 @@
-"""Oracles: models that were told the truth behind synthetic data, and so rank as well as any model can.
+"""Oracles: models that know the ground truth of synthetic data, and so rank as well as any model can.
 
-They are made by the generators in `synthetic`. Because nothing was learned, they are neither tuned nor saved.
+The generators in `synthetic` make them. Because they learn nothing, they are neither tuned nor saved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Oracle(Model):
-    """Learns nothing from data but which users and items there are: their ids are the row numbers of the truth."""
+    """A model that knows the truth; `fit` only tells it which users and items there are.
+
+    Ids are the row numbers of the arrays of the truth.
+    """
 
     oracle: ClassVar[bool] = True
 
@@ -44,14 +47,14 @@ class Oracle(Model):
         self.user_rows_, self.item_rows_ = data.users.ids.copy(), data.items.ids.copy()
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
-        raise CorankError("the oracle knows only the users it made: ask it by user id, not by history")
+        raise CorankError("the oracle knows only the generated users: give user ids, not histories")
 
     def save(self, path: str | Path) -> None:
         raise CorankError("an oracle is not saved: make it again with the same generator, arguments and seed")
 
 
 class FactorOracle(Oracle):
-    """Of `simulation`: ranks and predicts by the true U V^T."""
+    """The oracle of `simulation`: ranks and predicts by the true U V^T."""
 
     predicts_ratings: ClassVar[bool] = True
 
@@ -64,9 +67,10 @@ class FactorOracle(Oracle):
 
 
 class ChoiceOracle(Oracle):
-    """Of `realistic`: ranks by the log-probability at the time of the user's last event; predicts the expected rating.
+    """The oracle of `realistic`: ranks by the log-probability of the choice, predicts the expected rating.
 
-    With the seen items filtered out, no ranking can do better on a user's last event; no prediction has a lower RMSE.
+    The probability is that at the time of the user's last event. With seen items filtered out, no ranking is better in
+    expectation on a user's last event, and no prediction has a lower expected RMSE.
     """
 
     predicts_ratings: ClassVar[bool] = True
@@ -86,7 +90,7 @@ class ChoiceOracle(Oracle):
         from scipy.special import ndtr
 
         liking = preference(self._truth, self.user_rows_[users], self.item_rows_[items])
-        # A rating is 1 + the number of cuts passed, so its mean is 1 + the sum of the chances to pass each.
+        # A rating is 1 + the number of cuts below the preference: its mean is 1 + the sum of those probabilities.
         expected = np.ones(users.size)
         for cut in self._truth["cuts"]:
             expected += ndtr((liking - cut) / self._truth["noise"])
@@ -94,7 +98,7 @@ class ChoiceOracle(Oracle):
 
 
 class MarkovOracle(Oracle):
-    """Of `markov`: ranks by the probability of coming next after the last item of the history."""
+    """The oracle of `markov`: ranks by the probability of being the next item after the last one of the history."""
 
     order_matters: ClassVar[bool] = True
 
@@ -109,23 +113,23 @@ class MarkovOracle(Oracle):
         return self._after(_last(histories))
 
     def _after(self, last: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The true distribution of the item after each of `last` (codes, -1 = nothing yet): float32[b, items]."""
+        """The true distribution of the item after each of `last` (codes, -1: empty history): float32[b, items]."""
         successors, follow = self._truth["successors"], float(self._truth["predictability"])
         items, ways = successors.shape
         known = last >= 0
         scores = np.full((last.size, self.item_rows_.size), 1 / items, np.float32)
         scores[known] = (1 - follow) / items
         row = np.repeat(np.flatnonzero(known), ways)
-        # A successor that the split has dropped from the vocabulary has no column.
+        # A successor that is not in the vocabulary of the data has no column.
         code = Vocab(self.item_rows_).codes(successors[self.item_rows_[last[known]]].ravel())
         scores[row[code >= 0], code[code >= 0]] += follow / ways
         return scores
 
 
 def preference(truth: Mapping[str, Array], users: Array, items: Array) -> NDArray[np.float64]:
-    """How much users of `realistic` like items, without the noise: affinity to the group + item quality + own leniency.
+    """Noise-free preference in `realistic`: weight * affinity to the item's group + item quality + user leniency.
 
-    users, items : truth rows, one pair a position.
+    users, items : rows of the truth, one pair per position.
     """
     taste = truth["taste"]
     affinity = np.log(taste.shape[1] * taste[users, truth["item_group"][items]].astype(np.float64))

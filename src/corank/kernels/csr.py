@@ -12,7 +12,7 @@ from .threads import kernel, run
 
 @kernel
 def count(keys: np.ndarray, size: int) -> np.ndarray:
-    """indptr of the rows that `keys` name: int64[size + 1]."""
+    """indptr of rows with one entry per key: int64[size + 1]."""
     indptr = np.zeros(size + 1, np.int64)
     for p in range(keys.size):
         indptr[keys[p] + 1] += 1
@@ -38,7 +38,7 @@ def stable_order(keys: np.ndarray, first: np.ndarray, indptr: np.ndarray) -> np.
 def place(
     row: np.ndarray, col: np.ndarray, val: np.ndarray, first: np.ndarray, indptr: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Put the triples, visited in the order `first`, into their rows."""
+    """Write the triples, visited in the order `first`, into their rows."""
     fill = indptr[:-1].copy()
     index = np.empty(col.size, np.int32)
     value = np.empty(col.size, np.float32)
@@ -53,9 +53,7 @@ def place(
 
 @kernel
 def merge(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> int:
-    """Add up equal neighbours of each sorted row, in place; returns the number of entries left (`indptr` is
-    rewritten).
-    """
+    """Sum the entries of equal column in each sorted row, in place; returns the number of entries that remain."""
     out = 0
     start = indptr[0]
     for r in range(indptr.size - 1):
@@ -102,8 +100,8 @@ def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: 
 
 
 def merged(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows as `Dataset.csr` would give them: sorted by column, repeated columns added up; the input stays."""
+    """Copies of the rows in the form of `Dataset.csr`: sorted by column, entries of equal column summed."""
     indptr, index, value = indptr.copy(), index.copy(), value.copy()
     run(sort_rows, indptr.size - 1, indptr, index, value, cost=indptr)
-    left = merge(indptr, index, value)
-    return indptr, index[:left], value[:left]
+    size = merge(indptr, index, value)
+    return indptr, index[:size], value[:size]

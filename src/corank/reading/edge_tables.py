@@ -1,24 +1,29 @@
-"""Tables of edges: a row an edge, with the two ends and perhaps a weight, of which the columns are found by name."""
+"""Tables of edges: one row per edge with its two ends and an optional weight; the columns are found by name."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from ..data import CSR, Vocab
-from ..data.columns import convert
+from ..data.columns import Where, Wording, convert, row_number, text_kind
+from ..data.csr import CSR
 from ..data.edges import check_weights, from_edges
+from ..data.vocab import Vocab
 from ..errors import CorankError, shorten
-from . import csv_format as layouts
+from .column_names import Columns, choose
+from .csv_format import sniff
+from .parquet import is_parquet, parquet_columns, parquet_names
+from .text_columns import drop_blank, line_number, read_text
+from .text_files import existing_file
 
 log = logging.getLogger("corank.reading")
 
-# What the ends of an edge are called; "friend", "friend_id", "FriendID" and "friend_user" all have the word "friend".
+# Names of the two ends of an edge; "friend", "friend_id", "FriendID" and "friend_user" all count as "friend".
 _WORDS = {
     "source": "source src from follower followers truster trustor sender who",
     "target": "target dst dest destination to followee followees followed following follows trustee trusted trusts "
@@ -28,11 +33,11 @@ _WORDS = {
 }
 _ASIDE = "at on date datetime day time ts timestamp since until when created createdat updated count"
 _ENDINGS = ("id", "index", "idx", "key", "code", "number", "name")
-_TIME = 1e8  # a third column without a name whose numbers are all beyond this holds unix times
-# The tables of this package know users, items and values.
+_TIME = 1e8  # a third column without a name holds unix times, not weights, if all its numbers are above this
+# The readers of tables know the roles user, item and value.
 _ROLES = {"source": "user", "target": "item", "weight": "value"}
-_EDGES = layouts.Wording("edges", "the two ends of an edge", {role: part for part, role in _ROLES.items()})
-_JOINED = dataclasses.replace(_EDGES, to=" in Python (corank.graph.read_edges)")  # where only a file can be named
+_EDGES = Wording("edges", "the two ends of an edge", {role: part for part, role in _ROLES.items()})
+_ATTACHED = dataclasses.replace(_EDGES, to=" in Python (corank.graph.read_edges)")  # the caller gave only a path
 
 
 def read_edges(
@@ -45,33 +50,33 @@ def read_edges(
     nodes: Vocab | None = None,
     directed: bool = False,
 ) -> tuple[CSR, Vocab]:
-    """A graph from a table of edges, text or Parquet, a row an edge; `nodes` and `directed` as in `from_edges`.
+    """A graph from a text or Parquet table with one row per edge; `nodes` and `directed` as in `from_edges`.
 
-    source, target, weight : column names, or positions ("0", "1", ...) where the file has no header. What is left out
-        is found by name (source, from, follower, trustor, user, ...; target, to, followee, trustee, friend, related,
-        ...; user1 and user2; weight), or is the first, second and third column where there is no header, and the first
-        two where a header has two columns of other names; `weight=""` says that there is none. A column that says when
-        or how often (followed_at, since) is never found so.
+    source, target, weight : column names, or positions ("0", "1", ...) where the file has no header. Columns that are
+        not given are found by name (source, from, follower, trustor, user, ...; target, to, followee, trustee, friend,
+        related, ...; user1 and user2; weight). Without a header they are the first, second and third column; a header
+        of exactly two other names also gives source and target. `weight=""` means that there is no weight. Columns
+        about times or counts (followed_at, since) are never taken for an end of an edge.
 
-    A first line is a header where it has such a name, or words above a column of numbers, and its words do not come
-    again below. What was found is logged.
+    The first line is a header if it has such a name, or text above a column of numbers, and its fields do not occur
+    again in later rows. The columns that were found are logged.
     """
     columns = _read(path, {"source": source, "target": target, "weight": weight}, separator, _EDGES, nodes)
     return from_edges(columns["source"], columns["target"], columns.get("weight"), nodes=nodes, directed=directed)
 
 
 def read_known(path: str | PathLike[str], known: Vocab) -> tuple[CSR, Vocab]:
-    """The graph of a file that is joined to data with these users or items, where nothing but its name can be said."""
-    columns = _read(path, dict.fromkeys(_ROLES), None, _JOINED, known)
+    """The graph of a file that is attached to data with these users or items, where the caller can only give a path."""
+    columns = _read(path, dict.fromkeys(_ROLES), None, _ATTACHED, known)
     return from_edges(columns["source"], columns["target"], columns.get("weight"))
 
 
 def edge_file(path: str | PathLike[str], rows: object = None) -> None:
-    """One sentence where there is no such file, or where it has the rows: work that comes before it may take long."""
-    found = layouts.existing_file(path, _EDGES)
+    """Raise early if the file of edges does not exist or is the file of the ratings: work before it may take long."""
+    found = existing_file(path, _EDGES)
     if isinstance(rows, str | PathLike) and Path(rows).exists() and found.samefile(rows):
         raise CorankError(
-            f"file '{path}' is given for the ratings and for the edges: give the edges, which tie two users or two "
+            f"file '{path}' is given for the ratings and for the edges: give the edges, which connect two users or two "
             "items, a file of their own"
         )
 
@@ -80,36 +85,30 @@ def _read(
     path: str | PathLike[str],
     wanted: Mapping[str, str | None],
     separator: str | None,
-    wording: layouts.Wording,
+    wording: Wording,
     known: Vocab | None,
 ) -> dict[str, Any]:
-    """The columns of a table of edges: source, target and, where there is one, weight."""
-    from .tables import drop_blank, is_parquet, line_number, not_parquet, read_text, row_number
-
+    """The columns of a table of edges: source, target and, if there is one, weight."""
     where, guessed, headless = f"file '{path}'", False, False
-    of_row: Callable[[int], str] = row_number
-    if is_parquet(layouts.existing_file(path, wording)):
-        import polars as pl
-
-        try:
-            chosen = _choose(list(pl.read_parquet_schema(Path(path))), wanted, where, wording)
-            frame = pl.read_parquet(Path(path), columns=list(chosen.values()), glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise not_parquet(path, error) from None
+    of_row: Where = row_number
+    file = existing_file(path, wording)
+    if is_parquet(file):
+        chosen = _choose(parquet_names(file), wanted, where, wording)
+        frame = parquet_columns(file, chosen.values())
         log.info("%s: %s", path, _shown(chosen))
         series = {_ROLES[part]: frame[name] for part, name in chosen.items()}
     else:
-        layout = layouts.sniff(path, separator=separator, header=False, wording=wording)
+        layout = sniff(path, separator=separator, header=False, wording=wording)
         if _has_header(layout.sample, [name for name in wanted.values() if name]):
-            layout = layouts.sniff(path, separator=separator, header=True, wording=wording)
+            layout = sniff(path, separator=separator, header=True, wording=wording)
         headless = not layout.header
         chosen = _choose(layout.names, wanted, where, wording, header=layout.header)
         guessed = headless and wanted["weight"] is None and "weight" in chosen
-        if guessed and all(layouts.kind([f]) == "text" for f in layouts.column(layout, chosen["weight"])):
+        if guessed and all(text_kind([f]) == "text" for f in layout.column(chosen["weight"])):
             del chosen["weight"]
         form = f"(separator {layout.separator!r}, {'header' if layout.header else 'no header'})"
         log.info("%s: %s %s", path, _shown(chosen), form)
-        columns = layouts.Columns(chosen["source"], chosen["target"], chosen.get("weight"))
+        columns = Columns(chosen["source"], chosen["target"], chosen.get("weight"))
         series, lines = drop_blank(read_text(layout, columns))
         of_row = line_number(layout, lines)
     names = {_ROLES[part]: f"column {name!r} of '{path}'" for part, name in chosen.items()}
@@ -127,15 +126,15 @@ def _read(
 
 
 def _doubt_first(edges: Mapping[str, Any], where: str, known: Vocab | None) -> None:
-    """Warn of a first line that may be a header after all: words that name nobody else."""
+    """Warn if the first line may be a header after all: its two names occur nowhere else."""
     ends = [edges["source"], edges["target"]]
     first = [str(end[0]) for end in ends]
-    if len(ends[0]) < 2 or any(layouts.kind([name]) != "text" for name in first):
+    if len(ends[0]) < 2 or any(text_kind([name]) != "text" for name in first):
         return
     again = any(bool((end[1:] == name).any()) for end in ends if isinstance(end[0], str) for name in first)
     if not again and not (known is not None and known.strings and (known.codes(first) >= 0).any()):
         log.warning(
-            "%s: the first line (%s) is read as an edge, and neither name comes again: if it is a header, call its "
+            "%s: the first line (%s) is read as an edge, and neither name occurs again: if it is a header, call its "
             "columns source and target",
             *(where, shorten(", ".join(first), 400)),
         )
@@ -150,40 +149,40 @@ def _has_header(rows: Sequence[Sequence[str]], given: Sequence[str]) -> bool:
     top, body = [field.strip() for field in rows[0]], rows[1:]
     if any(name in top and not name.isdecimal() for name in given):
         return True
-    if any(layouts.kind([field]) != "text" for field in top if field):
+    if any(text_kind([field]) != "text" for field in top if field):
         return False
     below = {_shape(field) for row in body for field in row[:2]}
-    if any(_shape(field) in below for field in top):  # somebody is called so, or user3 is beside user1
+    if any(_shape(field) in below for field in top):  # it is the id of a node, or like one (user3 beside user1)
         return False
     columns = ([row[at] for row in body if len(row) > at and row[at].strip()] for at in range(len(top)))
     user, item = _called(top, "user"), _called(top, "item")
     named = _ends(top) or (user and item) or (top[0] == top[1] and (user or item))
-    return bool(named) or any(column and layouts.kind(column) != "text" for column in columns)
+    return bool(named) or any(column and text_kind(column) != "text" for column in columns)
 
 
 def _choose(
     names: Sequence[str],
     wanted: Mapping[str, str | None],
     where: str,
-    wording: layouts.Wording,
+    wording: Wording,
     *,
     header: bool = True,
 ) -> dict[str, str]:
-    """source, target and weight -> the name of the column: what was asked for, else what is found."""
-    chosen = layouts.choose(names, {part: name for part, name in wanted.items() if name}, where, header=header)
+    """source, target and weight -> column name: the wanted one, else the one that is found."""
+    chosen = choose(names, {part: name for part, name in wanted.items() if name}, where, header=header)
     free = [name for name in names if name not in chosen.values()]
     if not header:
         found = dict(zip([part for part in wanted if part not in chosen], free, strict=False))
     else:
         found = _ends(free)
-        # Columns whose names say nothing.
+        # Columns whose names tell nothing.
         plain = [name for name in free if name not in found.values() and not _aside(name)]
         missing = [part for part in ("source", "target") if part not in chosen and part not in found]
         user, item = _called(plain, "user"), _called(plain, "item")
         if len(missing) == 2 and user and item:
             raise CorankError(
-                f"{where} has users and items ({shorten(', '.join(names), 400)}), and an edge ties two users or two "
-                f"items: give another file, call its ends source and target, or say source=... and target=..."
+                f"{where} has users and items ({shorten(', '.join(names), 400)}), and an edge connects two users or "
+                f"two items: give another file, call its ends source and target, or say source=... and target=..."
                 f"{wording.to}"
             )
         if len(missing) == len(plain):
@@ -212,12 +211,12 @@ def _choose(
 
 
 def _shape(field: str) -> str:
-    """A field with any number in place of its numbers."""
+    """A field in lower case with every number replaced by 0."""
     return re.sub(r"\d+", "0", field.strip().lower())
 
 
 def _ends(names: Sequence[str]) -> dict[str, str]:
-    """source, target and weight -> the column that is called so, where one is."""
+    """source, target and weight -> the column with such a name, if there is one."""
     names = [name for name in names if not _aside(name)]
     words = {name: _split(name) for name in names}
     found: dict[str, str] = {}
@@ -239,12 +238,12 @@ def _ends(names: Sequence[str]) -> dict[str, str]:
 
 
 def _aside(name: str) -> bool:
-    """Whether a column says when or how often, as "followed_at" does: it is no end of an edge."""
+    """Whether a column holds times or counts, like "followed_at": it is no end of an edge."""
     return not set(_ASIDE.split()).isdisjoint(_split(name))
 
 
 def _split(name: str) -> list[str]:
-    """The words of a column name without what ids are called: "fromUser_ID" has from and user, "friendid" friend."""
+    """The words of a column name without endings like "id": "fromUser_ID" gives from and user, "friendid" friend."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.split(":")[0])
     words = [word for word in re.split(r"[\W_]+", apart.lower()) if word]
     kept = [re.sub(rf"(?<=.)({'|'.join(_ENDINGS)})$", "", word) for word in words if word not in _ENDINGS]
@@ -252,8 +251,8 @@ def _split(name: str) -> list[str]:
 
 
 def _called(names: Sequence[str], role: Literal["user", "item"]) -> str | None:
-    """The column that a table of interactions would have as its users (or items)."""
+    """The column that would be the users (or items) of a table of interactions."""
     try:
-        return layouts.choose(names, {role: None}, "")[role]
+        return choose(names, {role: None}, "")[role]
     except CorankError:
         return None

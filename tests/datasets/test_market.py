@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, spearmanr
 
-from corank import Dataset, leave_last_out, synthetic
-from corank.datasets.synthetic import START, Synthetic, preference, realistic
+from corank import Dataset, leave_last_out
+from corank.datasets.market import PERIOD, START
+from corank.datasets.synthetic import Synthetic, preference, realistic
 
 
 def gini(counts: np.ndarray) -> float:
@@ -126,7 +127,7 @@ def test_frequencies_equal_the_stated_probabilities() -> None:
     data, truth = made.data, made.truth
     assert data.time is not None
     first = np.flatnonzero(np.append(True, np.diff(data.user) > 0))
-    period = (data.time[first] - START) // synthetic.PERIOD
+    period = (data.time[first] - START) // PERIOD
     group = truth["item_group"]
     # Expected counts by period and item: the sum over the users of that period.
     expected, observed = np.zeros((24, 40)), np.zeros((24, 40))

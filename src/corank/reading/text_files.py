@@ -1,0 +1,108 @@
+"""Text files as text and rows of fields: gzip, encodings, quoting, and messages about files that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from ..data.columns import INTERACTIONS, Wording
+from ..errors import CorankError, suggest
+
+HEAD = 1 << 20  # bytes that are read to detect the format
+
+
+def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) -> Path:
+    """The path, if it is that of an existing file."""
+    path = Path(path)
+    if path.is_dir():
+        raise CorankError(f"'{path}' is a folder: give the file in it that has the {wording.rows}")
+    if not path.exists():
+        near = suggest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+        raise CorankError(f"file '{path}' does not exist: check the path{near if 'did you mean' in near else ''}")
+    return path
+
+
+def head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]:
+    """The text at the start of a file (whole lines), and whether that is all of it."""
+    existing_file(path)
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw) if packed else raw as file:
+                data: bytes = file.read(-1 if whole else HEAD)
+                complete = whole or not file.read(1)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise damaged(path) from None
+    except OSError as error:
+        raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+    for magic, name, remedy in (
+        (b"PK\x03\x04", "a zip archive, not text", "unpack it and give the file inside"),
+        (b"PAR1", "a Parquet file, not text", "use read_parquet"),
+        (b'{"', "JSON, not a table", "write it as CSV, one row per line"),
+        (b"[{", "JSON, not a table", "write it as CSV, one row per line"),
+    ):
+        if data.startswith(magic):
+            raise CorankError(f"file '{path}' is {name}: {remedy}")
+    if b"\0" in data:
+        raise not_text(path, "it has zero bytes: binary, or UTF-16")
+    if not complete:
+        data = data[: data.rfind(b"\n") + 1]
+        if not data:
+            raise CorankError(
+                f"the first line of file '{path}' is longer than {HEAD:,} bytes: it is not a table of rows"
+            )
+    for encoding in encodings:
+        try:
+            return data.decode(encoding), complete
+        except UnicodeDecodeError as error:
+            why = f"byte {error.start:,} is 0x{data[error.start]:02x}"
+    raise not_text(path, why)
+
+
+def records(text: str, separator: str, complete: bool, limit: int | None) -> list[list[str]]:
+    """The first rows of a text, split into fields; blank lines are skipped."""
+    if separator == "::":
+        return [line.rstrip("\r").split("::") for line in text.split("\n") if line.strip()][:limit]
+    if separator == " ":
+        text = squeezed(text)
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            if row:
+                rows.append(row)
+            if limit is not None and len(rows) > limit:
+                break
+    except csv.Error:  # a field of more than 128 kB, as after a quote that never ends: keep the rows before it
+        pass
+    if (not complete or (limit is not None and len(rows) > limit)) and len(rows) > 1:
+        rows.pop()  # may be the first half of a quoted field
+    return rows or [[text[:100]]]
+
+
+def squeezed(text: str) -> str:
+    """The text with single blanks between fields and none at the ends of lines."""
+    return re.sub(r"(?m)^ | (?=\r?$)", "", re.sub(r"[ \t]+", " ", text))
+
+
+def decompress(raw: bytes, path: Path) -> bytes:
+    """The bytes of a file, decompressed if they are gzip."""
+    try:
+        return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+    except (EOFError, OSError, zlib.error):
+        raise damaged(path) from None
+
+
+def damaged(path: Path) -> CorankError:
+    return CorankError(f"file '{path}' ends early or is damaged inside its gzip compression: get it again")
+
+
+def not_text(path: Path, why: str) -> CorankError:
+    return CorankError(
+        f"file '{path}' is not UTF-8 text ({why}): save it as UTF-8 (for example with iconv) and try again"
+    )

@@ -69,6 +69,7 @@ class Experiment:
     curves: bool = False  # measure after each epoch, for quality against time
     gain: Sequence[str] = ()  # labels of two rows: how far is each row on the way from the first to the second?
     name: str = "experiment"
+    title: str = ""  # of its page in the documentation
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
     user_edges: str | Path | None = None  # a file with a row an edge: the graph of the users, see Dataset.with_graph
     item_edges: str | Path | None = None

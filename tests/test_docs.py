@@ -5,7 +5,8 @@ How a page is read: ```python blocks share a namespace, and a ```text block righ
 code, and without that line it must succeed; `$ cat FILE` and `$ head -N FILE` show a file, and a file that `cat` shows
 before it exists is made from the page. All blocks of a page work in one folder. `...` stands for anything in a line,
 and alone on a line for any lines. Numbers with three decimals or more may differ by two units of the last one: matrix
-libraries round differently.
+libraries round differently. A block that follows "`src/corank/models/NAME.py`:" is a model: it is put into the models
+folder for the page, as the page says; one that follows "`tests/...`:" is a test file, which a test below runs.
 
     python tests/test_docs.py       rewrites the outputs that are no longer true
 """
@@ -13,6 +14,7 @@ libraries round differently.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -26,10 +28,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import corank as cr
+import corank.models
 from corank.cli import main
+from corank.model_file import read_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,6 +45,7 @@ SKIPPED = {
     "data.md": ["corank data fetch ml-100k"],
     "command-line.md": ["corank data fetch ml-100k", "corank compare ml-100k --positive 4"],
 }
+FILE = re.compile(r"`((?:src|tests)/[\w/]+\.py)`:[^\n]*\n\n\Z")  # the name of the file that the next block is
 MAKE = {"make demo": "corank demo -o out/demo"}  # what a target of the Makefile runs
 
 
@@ -66,7 +72,12 @@ def run_page(path: Path) -> tuple[list[Shown], list[str]]:
     blocks = list(BLOCK.finditer(text))
     try:
         for number, block in enumerate(blocks):
-            if block[1] == "python":
+            file = FILE.search(text[: block.start()])
+            if file and file[1].startswith("src/corank/models/"):
+                put_model(Path(file[1]).name, block[2])
+            elif file:
+                continue
+            elif block[1] == "python":
                 came = run_python(block[2], module, f"{path.stem}_{number}.py")
                 after = blocks[number + 1] if number + 1 < len(blocks) else None
                 if after and after[1] == "text" and not text[block.end() : after.start()].strip():
@@ -77,7 +88,25 @@ def run_page(path: Path) -> tuple[list[Shown], list[str]]:
                 run_console(path.name, block, outputs, skipped)
     finally:
         del sys.modules[module.__name__]
+        remove_models()
     return outputs, skipped
+
+
+def put_model(name: str, code: str) -> None:
+    """A file in the models folder, or rather in one beside it that the package takes for a part of it."""
+    folder = Path("models").resolve()
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(code, "utf-8")
+    corank.models.__path__.append(str(folder))
+    importlib.invalidate_caches()
+
+
+def remove_models() -> None:
+    for folder in corank.models.__path__[1:]:
+        for path in Path(folder).glob("*.py"):
+            sys.modules.pop(f"corank.models.{path.stem}", None)
+            vars(corank.models).pop(path.stem, None)
+    del corank.models.__path__[1:]
 
 
 def run_python(code: str, module: types.ModuleType, name: str) -> str:
@@ -362,37 +391,72 @@ def test_every_name_is_documented() -> None:
         assert f"`{name}" in evaluation, name
 
 
-def test_the_model_of_the_page_keeps_the_contract(tmp_path: Path) -> None:
-    """The first block of docs/adding-a-model.md, as a file in models/, passes every check that the real models pass."""
+def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
+    """The files of docs/adding-a-model.md, put where it says, pass the page's test and all checks of real models."""
     page = (ROOT / "docs" / "adding-a-model.md").read_text("utf-8")
-    code = next(text for kind, text in BLOCK.findall(page) if kind == "python")
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "pure_svd.py").write_text(code, "utf-8")
-    lines = [
-        "import corank, corank.models",
-        f"corank.models.__path__.append({str(tmp_path / 'models')!r})",
-        "corank._WHERE['PureSVD'] = 'models.pure_svd'",
-    ]
+    named = {FILE.search(page[: block.start()]): block[2] for block in BLOCK.finditer(page)}
+    files = {match[1]: code for match, code in named.items() if match}
+    assert sorted(files) == ["src/corank/models/pure_svd.py", "tests/models/test_pure_svd.py"]
+    for name, code in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(code, "utf-8")
+    folder = tmp_path / "src" / "corank" / "models"
+    lines = ["import corank.models", f"corank.models.__path__.append({str(folder)!r})"]
     (tmp_path / "one_more_model.py").write_text("\n".join(lines), "utf-8")
-    tests = [str(p) for p in sorted((ROOT / "tests" / "models").glob("test_contract*.py"))]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "one_more_model",
-        "-p",
-        "no:cacheprovider",
-        *tests,
-        "-k",
-        "pure_svd",
-    ]
+    contract = [str(p) for p in sorted((ROOT / "tests" / "models").glob("test_contract*.py"))]
+    others = [str(ROOT / "tests" / "test_checkpoint.py"), str(tmp_path / "tests" / "models" / "test_pure_svd.py")]
+    options = ["-p", "one_more_model", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     ran = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pytest", *options, *contract, *others, "-k", "pure_svd", "-rA", "-q"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert int(re.findall(r"(\d+) passed", ran.stdout)[0]) >= 30
+    passed = re.findall(r"^PASSED .*?::(\w+)", ran.stdout, re.MULTILINE)
+    assert len(passed) >= 100
+    assert {"test_killed_at_any_epoch", "test_item_factors_span_the_leading_singular_vectors"} <= set(passed)
+
+
+KILLED = """
+import os, sys, one_more_model
+import corank as cr
+data = cr.synthetic.realistic(users=200, items=100, rows=4_000, seed=5).data
+def die(entry):
+    if entry["epoch"] == 6:
+        os._exit(9)
+cr.PureSVD(dim=8).fit(data, checkpoint="fit.part", on_epoch=die if "kill" in sys.argv else None).save("m.corank")
+"""
+
+
+def test_the_model_of_the_page_is_killed_and_resumes(tmp_path: Path) -> None:
+    """A process that dies in the middle of a fit, a second one that goes on, and a third one that was never killed."""
+    page = (ROOT / "docs" / "adding-a-model.md").read_text("utf-8")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "pure_svd.py").write_text(next(c for k, c in BLOCK.findall(page) if k == "python"), "utf-8")
+    lines = ["import corank.models", f"corank.models.__path__.append({str(tmp_path / 'models')!r})"]
+    (tmp_path / "one_more_model.py").write_text("\n".join(lines), "utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+
+    def run(*words: str) -> int:
+        command = [sys.executable, "-c", KILLED, *words]
+        return subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+    assert run("kill") == 9
+    assert (tmp_path / "fit.part").exists()
+    assert run() == 0
+    assert not (tmp_path / "fit.part").exists()  # saved: nothing is left to resume
+    meta, resumed = read_file(tmp_path / "m.corank")
+    assert [entry["epoch"] for entry in meta["state"]["history_"]] == list(range(1, 11))
+    assert run() == 0
+    _, whole = read_file(tmp_path / "m.corank")
+    assert sorted(resumed) == sorted(whole)
+    for name, array in whole.items():
+        assert np.array_equal(array, resumed[name]), name
 
 
 if __name__ == "__main__":

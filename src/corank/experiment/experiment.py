@@ -52,6 +52,7 @@ class Experiment:
     curves: bool = False  # evaluate after each epoch: quality against training time
     gain: Sequence[str] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
     name: str = "experiment"
+    title: str = ""  # of its page in the documentation
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
     user_edges: str | Path | None = None  # a file with one row per edge: the user graph, see Dataset.with_graph
     item_edges: str | Path | None = None

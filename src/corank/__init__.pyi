@@ -1,0 +1,63 @@
+# Written by docs/generate.py from __init__.py and the models folder: `make generate`.
+from . import datasets as datasets
+from . import graph as graph
+from . import report as report
+from .data import CSR as CSR
+from .data import Dataset as Dataset
+from .data import Vocab as Vocab
+from .data import from_arrays as from_arrays
+from .data import from_frame as from_frame
+from .data import from_scipy as from_scipy
+from .data.split import Split as Split
+from .data.split import cold_users as cold_users
+from .data.split import fixed_per_user as fixed_per_user
+from .data.split import holdout as holdout
+from .data.split import leave_last_out as leave_last_out
+from .data.split import strong_generalization as strong_generalization
+from .data.split import time_cut as time_cut
+from .datasets import synthetic as synthetic
+from .errors import CorankError as CorankError
+from .errors import MissingExtra as MissingExtra
+from .errors import ModelFileError as ModelFileError
+from .errors import NotFitted as NotFitted
+from .evaluation import metrics as metrics
+from .evaluation.evaluate import Report as Report
+from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.significance import Comparison as Comparison
+from .evaluation.significance import compare as compare
+from .evaluation.significance import relative_graph_gain as relative_graph_gain
+from .experiment.experiment import Experiment as Experiment
+from .experiment.results import Results as Results
+from .graph import node2vec as _features
+from .kernels.threads import set_threads as set_threads
+from .kernels.threads import threads as threads
+from .model import Model as Model
+from .models import available as available
+from .models import find as find
+from .models import load as load
+from .models.als import ALS as ALS
+from .models.bpr import BPR as BPR
+from .models.co_factor import CoFactor as CoFactor
+from .models.cofirank import CofiRank as CofiRank
+from .models.collrank import CollRank as CollRank
+from .models.ease import EASE as EASE
+from .models.gcmc import GCMC as GCMC
+from .models.graph_ae import GraphAE as GraphAE
+from .models.grmf import GRMF as GRMF
+from .models.grwmf import GRWMF as GRWMF
+from .models.item_knn import ItemKNN as ItemKNN
+from .models.list_mf import ListMF as ListMF
+from .models.mf import MF as MF
+from .models.popularity import Popularity as Popularity
+from .models.primal_cr import PrimalCR as PrimalCR
+from .models.sasrec import SASRec as SASRec
+from .models.sql_rank import SQLRank as SQLRank
+from .models.sse_pt import SSEPT as SSEPT
+from .models.wmf import WMF as WMF
+from .ranking import Ranking as Ranking
+from .reading.tables import read_csv as read_csv
+from .reading.tables import read_parquet as read_parquet
+
+features = _features
+__version__: str
+__all__: list[str]

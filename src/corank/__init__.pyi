@@ -6,7 +6,6 @@ from .data import CSR as CSR
 from .data import Dataset as Dataset
 from .data import Vocab as Vocab
 from .data import from_arrays as from_arrays
-from .data import from_frame as from_frame
 from .data import from_scipy as from_scipy
 from .data.split import Split as Split
 from .data.split import cold_users as cold_users
@@ -21,8 +20,8 @@ from .errors import MissingExtra as MissingExtra
 from .errors import ModelFileError as ModelFileError
 from .errors import NotFitted as NotFitted
 from .evaluation import metrics as metrics
-from .evaluation.evaluate import Report as Report
 from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.report import Report as Report
 from .evaluation.significance import Comparison as Comparison
 from .evaluation.significance import compare as compare
 from .evaluation.significance import relative_graph_gain as relative_graph_gain
@@ -55,6 +54,7 @@ from .models.sql_rank import SQLRank as SQLRank
 from .models.sse_pt import SSEPT as SSEPT
 from .models.wmf import WMF as WMF
 from .ranking import Ranking as Ranking
+from .reading.frames import from_frame as from_frame
 from .reading.tables import read_csv as read_csv
 from .reading.tables import read_parquet as read_parquet
 

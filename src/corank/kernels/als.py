@@ -17,12 +17,12 @@ from __future__ import annotations
 import numpy as np
 
 from .normal import ONE, ROWS, add_outer, add_scaled, gather, rounded, solve
-from .threads import kernel
+from .threads import inline, kernel
 
 TINY = 1e-15  # negligible beside any rating
 
 
-@kernel
+@inline
 def settle(
     r: int,
     reg: float,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from .random import GOLDEN, S32, mix, seek, uniform
-from .threads import kernel
+from .threads import inline, kernel
 
 LINE = 8  # words of a block: one cache line per node
 _NONE, _ONE, _TWO, _FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
@@ -27,7 +27,7 @@ _EVENS, _PAIRS, _NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x3333333333
 _BYTES, _S56 = np.uint64(0x0101010101010101), np.uint64(56)
 
 
-@kernel
+@inline
 def _place(seed: int, element: int, t: int, width: int) -> int:
     """The bit that an element sets in slice t, counted from the first bit of the filter."""
     z = mix(mix(np.uint64(seed) + GOLDEN) + GOLDEN * np.uint64(element))
@@ -35,7 +35,7 @@ def _place(seed: int, element: int, t: int, width: int) -> int:
     return t * width + int(((z >> S32) * np.uint64(width)) >> S32)  # a product, not a remainder: no bias
 
 
-@kernel
+@inline
 def _ones(word: np.uint64) -> int:
     """The number of set bits (a sum over pairs, nibbles, bytes)."""
     word = word - ((word >> _ONE) & _EVENS)
@@ -138,7 +138,7 @@ def count_bits(start: int, stop: int, words: np.ndarray, out: np.ndarray) -> Non
         out[i] = total
 
 
-@kernel
+@inline
 def _list(word: np.uint64, base: int, index: np.ndarray, at: int) -> int:
     """Write base + the positions of the set bits of a word to index[at], ...; returns the position after the last."""
     while word != _NONE:

@@ -29,12 +29,12 @@ import numpy as np
 
 from .random import FULL, LOW, SHIFT, next_word, scatter, seek
 from .sgd import Blocks, Partition, random_absent, random_below, shuffle
-from .threads import kernel
+from .threads import inline, kernel
 
 TRIES = 64  # draws per negative; a user with nearly every item of a stripe sometimes gets none, and the step is skipped
 
 
-@kernel
+@inline
 def _margin(u: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.float32:
     """u.(v - w)."""
     total = np.float32(0)
@@ -43,7 +43,7 @@ def _margin(u: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.float32:
     return total
 
 
-@kernel
+@inline
 def _pull(x: np.float32) -> np.float32:
     """Minus the derivative of log(1 + exp(-x))."""
     pull: np.float32 = np.float32(1) / (np.float32(1) + np.exp(x))
@@ -89,7 +89,7 @@ def negatives(
         value[p] = -1 - found
 
 
-@kernel
+@inline
 def _dropout_step(
     state: np.ndarray,
     keep: np.uint32,

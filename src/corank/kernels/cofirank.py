@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .ndcg_bound import NdcgLists, Workspace, linear_bound, workspace
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import longest_row
 
 HALVINGS = 6  # of the step to a vector that does not lower the objective
@@ -79,7 +79,7 @@ def item_sweep(
                 V[lists.index[a + p], f] -= step * u[f]
 
 
-@kernel
+@inline
 def _objective(
     i: int,
     w: np.ndarray,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .random import seek, uniform
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import longest_row
 
 
@@ -37,7 +37,7 @@ def shuffle(
             low[here], low[other] = low[other], low[here]
 
 
-@kernel
+@inline
 def _hinges(score: np.ndarray, high: np.ndarray, low: np.ndarray) -> float:
     """The loss of one list."""
     total = 0.0

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 
 
 @kernel
@@ -124,7 +124,7 @@ def energies(
         energy[r] = total
 
 
-@kernel
+@inline
 def pack(A: np.ndarray, size: int, row: np.ndarray) -> None:
     """Keep the factor that `normal.solve` leaves in the lower triangle of A."""
     at = 0

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 
 COSINE, JACCARD, CONDITIONAL = 0, 1, 2
 
 
-@kernel
+@inline
 def insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
     """Insert into a list of the largest scores, decreasing, ties by increasing item; returns the new length."""
     if kept == best.size:

@@ -21,10 +21,10 @@ import numpy as np
 
 from .random import FULL, LOW, SHIFT, next_word, scatter, seek
 from .sgd import Blocks, shuffle
-from .threads import kernel
+from .threads import inline, kernel
 
 
-@kernel
+@inline
 def _dropout_step(
     state: np.ndarray,
     keep: np.uint32,

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import longest_row
 
 
@@ -48,7 +48,7 @@ class Workspace(NamedTuple):
     ints: np.ndarray  # int64[3, n + 1]
 
 
-@kernel
+@inline
 def workspace(n: int) -> Workspace:
     return Workspace(np.empty((5, n + 1), np.float64), np.empty((3, n + 1), np.int64))
 
@@ -72,7 +72,7 @@ def gains(start: int, stop: int, lists: NdcgLists) -> None:
             lists.gain[p] /= ideal
 
 
-@kernel
+@inline
 def _anchor(i: int, score: np.ndarray, lists: NdcgLists) -> None:
     """The anchors of list i at these scores; items of equal rating and score get the mean of theirs."""
     a = lists.indptr[i]
@@ -91,7 +91,7 @@ def _anchor(i: int, score: np.ndarray, lists: NdcgLists) -> None:
         q = end
 
 
-@kernel
+@inline
 def worst_order(
     score: np.ndarray, gain: np.ndarray, discount: np.ndarray, decay: np.ndarray, work: Workspace, place: np.ndarray
 ) -> None:
@@ -157,7 +157,7 @@ def worst_order(
         place[order[s - 1]] = owner[s] - 1
 
 
-@kernel
+@inline
 def linear_bound(
     i: int, score: np.ndarray, lists: NdcgLists, work: Workspace, place: np.ndarray, coefficient: np.ndarray
 ) -> tuple[float, float]:

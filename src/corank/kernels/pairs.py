@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 
 SQUARED_HINGE = 1
 LOGISTIC = 2
 
 
-@kernel
+@inline
 def evaluate(
     score: np.ndarray, high: np.ndarray, low: np.ndarray, kind: int, gradient: np.ndarray, curvature: np.ndarray
 ) -> float:
@@ -45,7 +45,7 @@ def evaluate(
     return loss
 
 
-@kernel
+@inline
 def hessian_product(b: np.ndarray, high: np.ndarray, low: np.ndarray, curvature: np.ndarray, out: np.ndarray) -> None:
     """out = H b, with H the Hessian of the loss with respect to m."""
     for p in range(out.size):

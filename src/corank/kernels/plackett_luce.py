@@ -20,13 +20,13 @@ import math
 import numpy as np
 
 from .random import seek, uniform
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import longest_row, sigmoids
 
 _ZERO, _QUARTER, _ONE, _TWO = np.float32(0), np.float32(0.25), np.float32(1), np.float32(2)
 
 
-@kernel
+@inline
 def _shuffle(state: np.ndarray, low: int, high: int, order: np.ndarray) -> None:
     """Shuffle order[low:high] (Fisher and Yates)."""
     for p in range(high - 1, low, -1):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import pairs, windows
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import dot, inner_products, longest_row, weighted_sum
 
 WINDOWS = 0  # kind of loss; the others are pairs.SQUARED_HINGE and pairs.LOGISTIC
@@ -42,7 +42,7 @@ class PreferenceLists(NamedTuple):
     curvature: np.ndarray  # float32[pairs]
 
 
-@kernel
+@inline
 def _sizes(start: int, stop: int, lists: PreferenceLists, kind: int) -> tuple[int, int]:
     """Length of the longest list, and size of the work space of `windows`, for a range of users."""
     work = 0
@@ -52,7 +52,7 @@ def _sizes(start: int, stop: int, lists: PreferenceLists, kind: int) -> tuple[in
     return longest_row(start, stop, lists.indptr), work
 
 
-@kernel
+@inline
 def _evaluate(
     i: int, score: np.ndarray, lists: PreferenceLists, kind: int, precise: np.ndarray, work: np.ndarray
 ) -> float:
@@ -71,7 +71,7 @@ def _evaluate(
     )
 
 
-@kernel
+@inline
 def _hessian_product(
     i: int, b: np.ndarray, lists: PreferenceLists, kind: int, sums: np.ndarray, work: np.ndarray, out: np.ndarray
 ) -> None:

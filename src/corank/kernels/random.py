@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -26,34 +26,34 @@ def kept(dropout: float) -> np.uint32 | None:
     return np.uint32(round((1.0 - dropout) * int(FULL))) if dropout > 0 else None
 
 
-@kernel
+@inline
 def mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX1
     z = (z ^ (z >> _S27)) * _MIX2
     return z ^ (z >> _S31)
 
 
-@kernel
+@inline
 def seek(state: np.ndarray, seed: int, row: int) -> None:
     """Put `state` uint64[1] at the head of the stream of `row`."""
     state[0] = mix(np.uint64(seed) + GOLDEN * mix(np.uint64(row) + GOLDEN))
 
 
-@kernel
+@inline
 def uniform(state: np.ndarray) -> float:
     """The next number of the stream, in [0, 1)."""
     state[0] += GOLDEN
     return np.float64(mix(state[0]) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@inline
 def next_word(state: np.ndarray) -> np.uint32:
     """The next 32 random bits of the stream."""
     state[0] += GOLDEN
     return np.uint32(mix(state[0]) >> S32)
 
 
-@kernel
+@inline
 def scatter(word: np.uint32, f: int) -> np.uint32:
     """The f-th of many 32-bit words that one random word stands for; a loop over f is a vector loop (Wellons 2018)."""
     # Products of 32-bit numbers are made with 64 bits here, so each is cut back.
@@ -63,13 +63,13 @@ def scatter(word: np.uint32, f: int) -> np.uint32:
     return z ^ (z >> _H16)
 
 
-@kernel
+@inline
 def normal(state: np.ndarray) -> float:
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
     return radius * math.cos(2.0 * math.pi * uniform(state))
 
 
-@kernel
+@inline
 def bisect(ladder: np.ndarray, low: int, high: int, x: float) -> int:
     """Smallest position in low..high whose running total is above x (the last one when none is)."""
     high -= 1

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 from .topk import mask_rows
 
 # Counts are float32, the type of the scores, to use all vector lanes: exact far beyond this length.
 CHUNK = 4096
 
 
-@kernel
+@inline
 def _count(row: np.ndarray, score: float) -> tuple[int, int]:
     """The number of entries of `row` above `score`, and of those equal to it."""
     above = 0
@@ -37,7 +37,7 @@ def _count(row: np.ndarray, score: float) -> tuple[int, int]:
     return above, tied
 
 
-@kernel
+@inline
 def _has_nan(row: np.ndarray) -> bool:
     bad = np.float32(0)
     for j in range(row.size):

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import longest_row
 
 
-@kernel
+@inline
 def _sum_rows(first: int, n: int, other: np.ndarray, weight: np.ndarray, Y: np.ndarray, out: np.ndarray) -> None:
     """out += sum_p weight_p y_p over n entries from `first` on, four at a time."""
     d = out.size
@@ -40,7 +40,7 @@ def _sum_rows(first: int, n: int, other: np.ndarray, weight: np.ndarray, Y: np.n
         p += 1
 
 
-@kernel
+@inline
 def _hessian_product(
     first: int,
     n: int,

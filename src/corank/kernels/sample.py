@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from .random import bisect, normal, seek, uniform
-from .threads import kernel
+from .threads import inline, kernel
 
 
-@kernel
+@inline
 def _scan(
     x: float,
     mark: np.ndarray,
@@ -48,7 +48,7 @@ def _scan(
     return pick
 
 
-@kernel
+@inline
 def _group_of(first: np.ndarray, j: int) -> int:
     """The group that sorted column j belongs to."""
     g = 0

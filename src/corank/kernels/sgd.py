@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .random import uniform
-from .threads import kernel, run
+from .threads import inline, kernel, run
 
 
 class Entries(NamedTuple):
@@ -133,13 +133,13 @@ def _sort(
         out_value[at] = value[p]
 
 
-@kernel
+@inline
 def random_below(state: np.ndarray, n: int) -> int:
     """The next random integer of the stream, uniform in 0..n - 1."""
     return int(uniform(state) * n)
 
 
-@kernel
+@inline
 def random_absent(state: np.ndarray, index: np.ndarray, low: int, high: int, columns: int) -> int:
     """A uniformly random column that is not in index[low:high] (increasing); there must be one."""
     k: int = random_below(state, columns - (high - low))
@@ -153,7 +153,7 @@ def random_absent(state: np.ndarray, index: np.ndarray, low: int, high: int, col
     return k + low - first
 
 
-@kernel
+@inline
 def shuffle(state: np.ndarray, start: int, stop: int, user: np.ndarray, item: np.ndarray, value: np.ndarray) -> None:
     """Shuffle the entries start..stop."""
     for p in range(stop - 1, start, -1):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 
 LANES = 16
 
 
-@kernel
+@inline
 def mask_rows(
     start: int, stop: int, scores: np.ndarray, rows: np.ndarray, indptr: np.ndarray, index: np.ndarray
 ) -> None:
@@ -26,7 +26,7 @@ def mask_rows(
                 scores[b, index[p]] = -np.inf
 
 
-@kernel
+@inline
 def _insert(item: int, score: float, kept: int, items: np.ndarray, best: np.ndarray) -> int:
     """Insert into a list of decreasing scores, after equal ones; returns the new length."""
     k = best.size

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline, kernel
 
 CACHE = 4_000_000  # bytes of vectors and weights that `weighted_sums` works on at a time
 _LOG2E = np.float32(1.4426950408889634)
@@ -24,7 +24,7 @@ _E2, _E3, _E4 = np.float32(0.8243606353500641), np.float32(0.2747868784500214), 
 _E5, _E6, _E7 = np.float32(0.01373934392250107), np.float32(0.002289890653750178), np.float32(0.0003271272362500254)
 
 
-@kernel
+@inline
 def dot(x: np.ndarray, y: np.ndarray) -> float:
     """Inner product in single precision."""
     total = np.float32(0)
@@ -33,7 +33,7 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
     return total  # type: ignore[return-value]
 
 
-@kernel
+@inline
 def longest_row(start: int, stop: int, indptr: np.ndarray) -> int:
     """The largest number of entries of the rows start..stop."""
     longest = 0
@@ -42,7 +42,7 @@ def longest_row(start: int, stop: int, indptr: np.ndarray) -> int:
     return longest
 
 
-@kernel
+@inline
 def inner_products(
     start: int, stop: int, indptr: np.ndarray, index: np.ndarray, U: np.ndarray, V: np.ndarray, out: np.ndarray
 ) -> None:
@@ -134,7 +134,7 @@ def weighted_sums(
             at[j - start] = p
 
 
-@kernel
+@inline
 def weighted_sum(n: int, rows: np.ndarray, weight: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None:
     """out = reg x + sum_p weight_p rows_p over the first n rows, four at a time."""
     d = x.size
@@ -156,7 +156,7 @@ def weighted_sum(n: int, rows: np.ndarray, weight: np.ndarray, reg: float, x: np
         p += 1
 
 
-@kernel
+@inline
 def sigmoids(n: int, score: np.ndarray, bits: np.ndarray, power: np.ndarray, h: np.ndarray, growth: np.ndarray) -> None:
     """h = sigmoid(score) and growth = exp(h), float32[n]; bits int32[n] and power, its view as float32, are scratch.
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from .random import bisect, seek, uniform
-from .threads import kernel
+from .threads import inline, kernel
 
 
-@kernel
+@inline
 def _linked(indptr: np.ndarray, index: np.ndarray, i: int, k: int) -> bool:
     """Whether k is a column of row i."""
     low, high = indptr[i], indptr[i + 1]

@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline
 
 LANES = 8  # floats in a vector
 MANY = 64  # levels; with more of them a Fenwick tree is faster than one vector lane per level
 
 
-@kernel
+@inline
 def lanes_of(width: int) -> int:
     """Number of levels, rounded up to whole vectors."""
     return (width + LANES - 1) // LANES * LANES
 
 
-@kernel
+@inline
 def _sort(score: np.ndarray, order: np.ndarray) -> None:
     """Sort by score, starting from the previous order: between half-steps scores change little.
 
@@ -50,7 +50,7 @@ def _sort(score: np.ndarray, order: np.ndarray) -> None:
             return
 
 
-@kernel
+@inline
 def _find_windows(score: np.ndarray, order: np.ndarray, up: np.ndarray, down: np.ndarray) -> None:
     """up[q]: number of places with score <= that of place q plus 1; down[q]: first place with score >= it minus 1."""
     n = score.size
@@ -66,13 +66,13 @@ def _find_windows(score: np.ndarray, order: np.ndarray, up: np.ndarray, down: np
         down[q] = s
 
 
-@kernel
+@inline
 def work_size(n: int, width: int) -> int:
     """Size of each of the two work arrays for a list of n items and `width` levels."""
     return (n + 1) * lanes_of(width) if width <= MANY else width + 1
 
 
-@kernel
+@inline
 def _sums_in_lanes(
     b: np.ndarray,
     level: np.ndarray,
@@ -117,7 +117,7 @@ def _sums_in_lanes(
         lower[q] = below[n * lanes + mine] - below[down[q] * lanes + mine]
 
 
-@kernel
+@inline
 def _sums_in_trees(
     b: np.ndarray,
     level: np.ndarray,
@@ -169,7 +169,7 @@ def _sums_in_trees(
         lower[q] = total
 
 
-@kernel
+@inline
 def _sums(
     b: np.ndarray,
     level: np.ndarray,
@@ -189,7 +189,7 @@ def _sums(
         _sums_in_trees(b, level, width, order, up, down, above, higher, lower)
 
 
-@kernel
+@inline
 def evaluate(
     score: np.ndarray,
     level: np.ndarray,
@@ -232,7 +232,7 @@ def evaluate(
     return loss
 
 
-@kernel
+@inline
 def hessian_product(
     b: np.ndarray,
     level: np.ndarray,

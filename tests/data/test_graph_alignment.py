@@ -82,8 +82,8 @@ def test_edges_about_others_than_the_data(caplog):
 def test_ids_that_differ_by_case_only(caplog):
     rated().with_graph(users=from_edges(["bob", "Bob"], ["dan", " dan"]))
     assert warned(caplog) == [
-        "the graph: ' dan' is not the user 'dan' of the data, and only case or blanks differ (2 nodes so): "
-        "write ids alike in both"
+        "the graph: ' dan' is not the user 'dan' of the data, but only case or blanks differ (2 nodes so): "
+        "use the same ids in both"
     ]
 
 
@@ -102,7 +102,7 @@ def test_comparisons_move_with_their_users_and_items():
 
 def test_ids_of_two_types():
     ints = cr.from_arrays(user=[1, 2], item=[1, 1])
-    with pytest.raises(cr.CorankError, match="the users of the data are integers, and of its nodes 'ann' is none"):
+    with pytest.raises(cr.CorankError, match="the users of the data are integers and node 'ann' is not"):
         ints.with_graph(users=from_edges(["1", "2"], ["2", "ann"]))
     texts = cr.from_arrays(user=["1", "x"], item=[1, 1])
     assert texts.with_graph(users=from_edges([1, 1], [2, 3])).users.ids.tolist() == ["1", "2", "3", "x"]

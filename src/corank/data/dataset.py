@@ -32,7 +32,12 @@ DUPLICATES = ("last", "first", "sum", "mean", "max", "keep", "error")
 class Dataset:
     """Interactions with their vocabularies; made by `read_csv`, `from_frame` or `from_arrays`.
 
-    Graphs are adjacency matrices over the codes; labels are named arrays with one entry per id of the vocabulary.
+    users, items : the vocabularies.
+    user, item, value, time : one entry per row, (n,): codes, ratings or counts (1 where only presence is known), and
+        integer times of any unit, or None.
+    user_graph, item_graph : adjacency matrices over the codes, or None.
+    user_labels, item_labels : name -> array with one entry per user (item) of the vocabulary.
+    comparisons : (m, 3) codes (user, preferred item, other item), or None.
     """
 
     users: Vocab
@@ -45,7 +50,7 @@ class Dataset:
     item_graph: CSR | None = None
     user_labels: Mapping[str, Array] = field(default_factory=dict)
     item_labels: Mapping[str, Array] = field(default_factory=dict)
-    comparisons: NDArray[np.int32] | None = None  # [m, 3] user, preferred item, other item
+    comparisons: NDArray[np.int32] | None = None
 
     @staticmethod
     def from_comparisons(user: Any, preferred: Any, other: Any) -> Dataset:

@@ -54,7 +54,7 @@ def _attach(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
         shown = " and ".join(str(vocab.ids[0]) for vocab in (nodes, old) if len(vocab))
         raise CorankError(
             f"{where}: none of its {len(nodes):,} nodes is among the {len(old):,} {side}s of the data (such as "
-            f"{shown}): both must write ids alike"
+            f"{shown}): both must use the same ids"
         )
     vocab, codes = Vocab.build(np.concatenate([old.ids, ids[~known]])) if grow else (old, np.arange(len(old)))
     graph = _renumber(graph, vocab.codes(ids), len(vocab))
@@ -75,10 +75,8 @@ def _same_type(nodes: Vocab, vocab: Vocab, side: str, where: str) -> NDArray[Any
     """The ids of the nodes, in the type of the ids of the data."""
     if nodes.strings and not vocab.strings:
         words = [i for i in nodes.ids.tolist() if text_kind([i]) != "int"]
-        shown = f"{words[0]!r} is none" if words else "they are texts"
-        raise CorankError(
-            f"{where}: the {side}s of the data are integers, and of its nodes {shown}: write ids alike in both"
-        )
+        shown = f"node {words[0]!r} is not" if words else "its nodes are strings"
+        raise CorankError(f"{where}: the {side}s of the data are integers and {shown}: use the same ids in both")
     return nodes.ids.astype(str).astype(object) if vocab.strings and not nodes.strings else nodes.ids
 
 
@@ -105,7 +103,7 @@ def _warn_of_mismatch(ids: NDArray[Any], known: NDArray[np.bool_], vocab: Vocab,
     near = [name for name in new.tolist() if name.strip().casefold() in folded]
     if near:
         log.warning(
-            "%s: %r is not the %s %r of the data, and only case or blanks differ (%s so): write ids alike in both",
+            "%s: %r is not the %s %r of the data, but only case or blanks differ (%s so): use the same ids in both",
             *(where, near[0], side, folded[near[0].strip().casefold()], counted(len(near), "node")),
         )
 

@@ -1,1 +1,1 @@
-"""Tables of interactions and of edges, from text and Parquet files."""
+"""Tables of interactions and of edges, from text files, Parquet files and data frames."""

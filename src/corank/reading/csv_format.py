@@ -17,7 +17,7 @@ from ..errors import CorankError, shorten
 from .column_names import ROLES, WORDS, Columns, choose, guess
 from .text_files import head, records, squeezed
 
-SAMPLE = 10_000  # rows to look at
+SAMPLE = 10_000  # rows that are read to detect the format
 SEPARATORS = ("::", ",", "\t", ";", "|", " ")
 
 

@@ -51,17 +51,6 @@ def gather(
 
 
 @kernel
-def put_weighted(
-    q: int, v: np.ndarray, weight: float, target: float, rows: np.ndarray, scaled: np.ndarray, y: np.ndarray
-) -> None:
-    """Entry q of 8 with a weight of its own: rows[q] = v, scaled[q] = weight * v for `add_outer`, y += target * v."""
-    for t in range(v.size):
-        rows[q, t] = v[t]
-        scaled[q, t] = weight * v[t]
-        y[t] += target * v[t]
-
-
-@kernel
 def add_outer(scaled: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> None:
     """A += sum over 8 rows p of scaled_p rows_p': the lower triangle, two rows of it at a time."""
     for i in range(0, size, 2):

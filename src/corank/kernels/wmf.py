@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, put_weighted, rounded, solve
+from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
 from .vectors import dot
 
@@ -238,10 +238,13 @@ def blocks(
             for p in range(0, n, ROWS):
                 for q in range(ROWS):
                     inside = p + q < n
+                    extra = scale[p + q] if inside else np.float32(0)
+                    error = weight[first + p + q] - extra * score[p + q] if inside else np.float32(0)
                     at = p + q if inside else 0  # beyond the last entry, the first one with weight 0
-                    extra = scale[at] if inside else np.float32(0)
-                    error = weight[first + at] - extra * score[at] if inside else np.float32(0)
-                    put_weighted(q, rows[at, lo:hi], extra, error, some, scaled, step)
+                    for f in range(width):
+                        some[q, f] = rows[at, lo + f]
+                        scaled[q, f] = extra * rows[at, lo + f]
+                        step[f] += error * rows[at, lo + f]
                 add_outer(scaled, some, width, A)
             solve(A, width, floor, step)
             for f in range(width):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .graph_block import pack
-from .normal import ROWS, add_outer, put_weighted, rounded, solve
+from .normal import ROWS, add_outer, rounded, solve
 from .threads import kernel
 from .vectors import dot
 from .wmf import apply
@@ -62,9 +62,13 @@ def prepare(
                 inside = p + q < last
                 at = p + q if inside else p  # beyond the last entry, another one with weight 0
                 v = V[index[at]]
+                inner = dot(v, x)
                 extra = weight[at] - np.float32(rho) if inside else np.float32(0)
-                error = weight[at] - extra * dot(v, x) if inside else np.float32(0)
-                put_weighted(q, v, extra, error, rows, scaled, y)
+                error = weight[at] - extra * inner if inside else np.float32(0)
+                for t in range(d):
+                    rows[q, t] = v[t]
+                    scaled[q, t] = extra * v[t]
+                    y[t] += error * v[t]
             add_outer(scaled, rows, d, A)
         for t in range(d):
             R[r, t] = y[t]

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .normal import ROWS, add_outer, put_weighted, rounded, solve
-from .threads import inline, kernel
+from .normal import ROWS, add_outer, rounded, solve
+from .threads import kernel
 from .vectors import dot
 
 
-@inline
+@kernel
 def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray) -> None:
     """Copy the vectors of the entries of one row side by side: they are read several times, now from the L1 cache."""
     d = V.shape[1]
@@ -34,7 +34,7 @@ def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray
             rows[p - lo, f] = V[j, f]
 
 
-@inline
+@kernel
 def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """out += sum_p scale_p (rows_p . x) rows_p, four rows at a time so that each load of x and out serves four."""
     d = x.size
@@ -67,7 +67,7 @@ def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out:
         p += 1
 
 
-@inline
+@kernel
 def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """out = sum_p scale_p rows_p."""
     d = out.size
@@ -89,7 +89,7 @@ def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> N
         p += 1
 
 
-@inline
+@kernel
 def apply(gram: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None:
     """out = gram x + reg x, by rows of the symmetric gram, so that every inner loop runs over contiguous memory."""
     d = x.size
@@ -238,10 +238,13 @@ def blocks(
             for p in range(0, n, ROWS):
                 for q in range(ROWS):
                     inside = p + q < n
+                    extra = scale[p + q] if inside else np.float32(0)
+                    error = weight[first + p + q] - extra * score[p + q] if inside else np.float32(0)
                     at = p + q if inside else 0  # beyond the last entry, the first one with weight 0
-                    extra = scale[at] if inside else np.float32(0)
-                    error = weight[first + at] - extra * score[at] if inside else np.float32(0)
-                    put_weighted(q, rows[at, lo:hi], extra, error, some, scaled, step)
+                    for f in range(width):
+                        some[q, f] = rows[at, lo + f]
+                        scaled[q, f] = extra * rows[at, lo + f]
+                        step[f] += error * rows[at, lo + f]
                 add_outer(scaled, some, width, A)
             solve(A, width, floor, step)
             for f in range(width):

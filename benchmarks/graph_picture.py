@@ -12,7 +12,7 @@ import numpy as np
 from corank.atomic import write_text
 from corank.data.edges import from_edges
 from corank.graph import Filter, encode
-from corank.report import svg as canvas
+from corank.report import palette, svg
 
 from .tools import ROOT
 
@@ -39,25 +39,25 @@ def draw() -> str:
         for depth in range(DEPTH + 1):
             top = -1.0 * depth
             ax.text(
-                -0.72, top, "start" if depth == 0 else f"round {depth}", ha="right", va="center", color=canvas.MUTED
+                -0.72, top, "start" if depth == 0 else f"round {depth}", ha="right", va="center", color=palette.MUTED
             )
-            ax.plot([0, 4], [top, top], color=canvas.MUTED, lw=1, zorder=0)
+            ax.plot([0, 4], [top, top], color=palette.MUTED, lw=1, zorder=0)
             for i, name in enumerate(nodes.ids):
                 near = [str(n) for j, n in enumerate(nodes.ids) if _within(i, j, depth)]
-                ax.scatter(i, top, s=130, color=canvas.PAPER, edgecolor=canvas.INK, lw=1, zorder=1)
+                ax.scatter(i, top, s=130, color=palette.PAPER, edgecolor=palette.INK, lw=1, zorder=1)
                 ax.text(i, top - 0.01, name, ha="center", va="center", fontsize=8)
-                ax.text(i, top + 0.26, "".join(near), ha="center", va="center", color=canvas.MUTED, fontsize=7)
+                ax.text(i, top + 0.26, "".join(near), ha="center", va="center", color=palette.MUTED, fontsize=7)
                 for bit in range(shape.bits):
                     place = (i - half + bit % shape.width * CELL, top - 0.36 - bit // shape.width * 0.13)
                     old = depth > 0 and bits[depth - 1][i, bit]
-                    colour = canvas.BLUE if old or (depth == 0 and bits[0][i, bit]) else NEW
-                    face = colour if bits[depth][i, bit] else canvas.PAPER
-                    ax.add_patch(Rectangle(place, CELL, 0.12, facecolor=face, edgecolor=canvas.FAINT, lw=0.5))
+                    colour = palette.BLUE if old or (depth == 0 and bits[0][i, bit]) else NEW
+                    face = colour if bits[depth][i, bit] else palette.PAPER
+                    ax.add_patch(Rectangle(place, CELL, 0.12, facecolor=face, edgecolor=palette.FAINT, lw=0.5))
         ax.set_xlim(-1.3, 5.5)
         ax.set_ylim(-1.0 * DEPTH - 0.6, 0.4)
         ax.axis("off")
 
-    return canvas.draw("graph-dna", paint, "Filters of six nodes after each of three rounds", 3.9)
+    return svg.draw("graph-dna", paint, "Filters of six nodes after each of three rounds", 3.9)
 
 
 def _within(i: int, j: int, depth: int) -> bool:

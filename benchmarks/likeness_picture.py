@@ -18,7 +18,8 @@ from corank.atomic import write_text
 from corank.graph import side_graph
 from corank.graph.lazy_walk import shells
 from corank.models._graph import Laplacian
-from corank.report import charts as plots
+from corank.report.model_charts import by_group
+from corank.report.palette import styles
 
 from .tools import ROOT
 
@@ -49,9 +50,9 @@ def draw() -> str:
         scale = np.sqrt(np.diag(prior))
         alike = prior / scale / scale[:, None]
         lines[name] = np.array([alike[steps == s].mean() for s in apart])
-    looks = plots.styles(list(lines))
+    looks = styles(list(lines))
     groups = [f"{s} step{'s' if s > 1 else ''}" for s in apart]
-    return plots.by_group(groups, lines, looks, "how far apart two users are", "correlation")
+    return by_group(groups, lines, looks, "how far apart two users are", "correlation")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import corank as cr
-from corank.report import svg as canvas
+from corank.report import palette, svg
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,18 +57,18 @@ def growth_picture(name: str, what: str, spent: str, found: list[tuple[int, floa
     def paint(ax: Any) -> None:
         from matplotlib.ticker import NullFormatter
 
-        ax.plot(x, y[0] * x / x[0], color=canvas.FAINT, lw=1, zorder=0)
-        ax.plot(x, y, color=canvas.BLUE, marker="o", ms=5, lw=1.8)
+        ax.plot(x, y[0] * x / x[0], color=palette.FAINT, lw=1, zorder=0)
+        ax.plot(x, y, color=palette.BLUE, marker="o", ms=5, lw=1.8)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
         ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
         ax.yaxis.set_minor_formatter(NullFormatter())
-        canvas.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e5 else f"{n:,.0f}")
+        svg.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e5 else f"{n:,.0f}")
         ax.set_xlabel(what)
         ax.set_ylabel(spent)
 
-    return canvas.draw(name, paint, f"{spent.capitalize()} against {what}", 2.6)
+    return svg.draw(name, paint, f"{spent.capitalize()} against {what}", 2.6)
 
 
 def movielens() -> tuple[str, cr.Dataset]:

@@ -209,7 +209,7 @@ def test_seeds_that_test_other_users_are_refused_unless_the_split_has_a_seed(mad
 def test_other_data_of_the_same_name_is_another_split():
     made = {"synthetic": "realistic", "users": 60, "items": 80, "rows": 900}
     results = cr.Experiment(data=made, models=["popularity"], metrics=["ndcg@10"], seeds=[1, 2]).run()
-    assert any("splits included" in note for note in notes(results, results.lines))
+    assert any("different seeds and splits" in note for note in notes(results, results.lines))
 
 
 def test_a_seed_that_is_none_is_said_once(made):

@@ -12,38 +12,41 @@ import matplotlib
 import numpy as np
 import pytest
 
-from corank.report import charts as plots
-from corank.report import svg as canvas
-from corank.report.svg import WIDTH, short
+from corank.report import data_charts, model_charts, palette
+from corank.report.svg import WIDTH, draw, log_ticks, short
 from results import HOSTILE
 
 NAMES = ["wmf", "ease", "item_knn", "popularity", HOSTILE, "a name that goes on and on and on"]
-LOOKS = plots.styles([*NAMES, "oracle"], ["oracle"])
+LOOKS = palette.styles([*NAMES, "oracle"], ["oracle"])
 RNG = np.random.default_rng(0)
 CURVES = {name: np.linspace(0.01, 0.2 + 0.001 * i, 10) for i, name in enumerate(NAMES)}  # ends that nearly touch
 POINTS = {name: (0.1 * (1 + 0.01 * i), 0.05 + 0.0005 * i) for i, name in enumerate(NAMES)}  # points that nearly touch
-MARKS = [plots.Mark("oracle", 0.3, 0.28, 0.32, True), *(plots.Mark(n, 0.1, 0.09, 0.11) for n in NAMES)]
+MARKS = [model_charts.Mark("oracle", 0.3, 0.28, 0.32, True), *(model_charts.Mark(n, 0.1, 0.09, 0.11) for n in NAMES)]
 BARS = {name: (0.2, 0.3, 0.5) for name in NAMES}
 THREE = ("top", "middle", "rest"), ("#0b4f7a", "#5aa2cf", "#c4dcec")
 COUNTS = (RNG.pareto(1.1, 500) * 10 + 1).astype(int)
 VALUES = {name: RNG.random(300) for name in NAMES}
 
 PICTURES: dict[str, Callable[[], str]] = {
-    "intervals": lambda: plots.intervals(MARKS, LOOKS, "NDCG@10"),
-    "reach": lambda: plots.reach(CURVES, LOOKS, "users"),
-    "distribution": lambda: plots.distribution(VALUES, LOOKS, "NDCG@10", True),
-    "errors": lambda: plots.distribution(VALUES, LOOKS, "RMSE", False),
-    "scatter": lambda: plots.scatter(POINTS, LOOKS, "cost", "time", "NDCG@10", seconds=True, ceiling=("oracle", 0.3)),
-    "groups": lambda: plots.by_group(["1", "2-9"], {n: c[-2:] for n, c in CURVES.items()}, LOOKS, "rows", "NDCG@10"),
-    "shares": lambda: plots.shares(BARS, *THREE, "bias", gap=2),
-    "concentration": lambda: plots.concentration(COUNTS),
-    "activity": lambda: plots.activity(COUNTS),
-    "ratings": lambda: plots.ratings(RNG.choice([0.5, 1, 5], 100)),
-    "plays": lambda: plots.ratings(COUNTS),
-    "dates": lambda: plots.over_time(RNG.integers(1.2e9, 1.5e9, 900), RNG.integers(1.4e9, 1.5e9, 90)),
-    "steps": lambda: plots.over_time(np.arange(900), np.arange(90)),
+    "intervals": lambda: model_charts.intervals(MARKS, LOOKS, "NDCG@10"),
+    "hit_rates": lambda: model_charts.hit_rates(CURVES, LOOKS),
+    "distribution": lambda: model_charts.distribution(VALUES, LOOKS, "NDCG@10", True),
+    "errors": lambda: model_charts.distribution(VALUES, LOOKS, "RMSE", False),
+    "scatter": lambda: model_charts.scatter(
+        POINTS, LOOKS, "cost", "time", "NDCG@10", seconds=True, ceiling=("oracle", 0.3)
+    ),
+    "groups": lambda: model_charts.by_group(
+        ["1", "2-9"], {n: c[-2:] for n, c in CURVES.items()}, LOOKS, "rows", "NDCG@10"
+    ),
+    "stacked_bars": lambda: model_charts.stacked_bars(BARS, *THREE, "bias", gap=2),
+    "concentration": lambda: data_charts.concentration(COUNTS),
+    "activity": lambda: data_charts.activity(COUNTS),
+    "ratings": lambda: data_charts.ratings(RNG.choice([0.5, 1, 5], 100)),
+    "plays": lambda: data_charts.ratings(COUNTS),
+    "dates": lambda: data_charts.over_time(RNG.integers(1.2e9, 1.5e9, 900), RNG.integers(1.4e9, 1.5e9, 90)),
+    "steps": lambda: data_charts.over_time(np.arange(900), np.arange(90)),
 }
-NAMED = ("intervals", "reach", "distribution", "errors", "scatter", "groups", "shares")
+NAMED = ("intervals", "hit_rates", "distribution", "errors", "scatter", "groups", "stacked_bars")
 
 Box = tuple[float, float, float, float]
 
@@ -114,20 +117,18 @@ def test_no_text_covers_another_or_leaves_the_picture(name: str) -> None:
 
 def test_nothing_global_is_touched() -> None:
     before = dict(matplotlib.rcParams)
-    PICTURES["reach"]()
+    PICTURES["hit_rates"]()
     assert dict(matplotlib.rcParams) == before
-    code = (
-        "import sys, numpy as np; from corank.report import charts as plots; assert 'matplotlib' not in sys.modules; "
-    )
-    code += "charts.concentration(np.arange(9)); assert 'matplotlib.pyplot' not in sys.modules"
+    code = "import sys, numpy as np; from corank.report import data_charts; assert 'matplotlib' not in sys.modules; "
+    code += "data_charts.concentration(np.arange(9)); assert 'matplotlib.pyplot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_styles_depend_on_the_names_alone() -> None:
-    assert plots.styles(["b", "a"]) == plots.styles(["a", "b"])
-    many = plots.styles([f"m{i:02}" for i in range(16)])
+    assert palette.styles(["b", "a"]) == palette.styles(["a", "b"])
+    many = palette.styles([f"m{i:02}" for i in range(16)])
     assert len(set(many.values())) == 16
-    assert plots.styles(["a", "o"], ["o"])["o"].colour not in {s.colour for s in many.values()}
+    assert palette.styles(["a", "o"], ["o"])["o"].colour not in {s.colour for s in many.values()}
 
 
 def test_neutral_colours_follow_the_page() -> None:
@@ -137,21 +138,21 @@ def test_neutral_colours_follow_the_page() -> None:
 
 
 def test_figures_in_the_concentration_picture() -> None:
-    counts = np.r_[np.full(10, 91), np.ones(990 - 900, int), np.zeros(0, int)]  # 10 of 100 items hold 910 of 1000 rows
-    words = [w for w, _ in texts(plots.concentration(counts))]
-    assert "top 10%: 91% of the rows" in words
-    assert "top 1%: 9% of the rows" in words
+    counts = np.r_[np.full(10, 91), np.ones(90, int)]  # 10 of 100 items have 910 of 1000 interactions
+    words = [w for w, _ in texts(data_charts.concentration(counts))]
+    assert "top 10%: 91% of the interactions" in words
+    assert "top 1%: 9% of the interactions" in words
 
 
 @pytest.mark.parametrize("counts", [np.array([1]), np.array([0, 3]), np.array([2, 2, 2])])
 def test_tiny_data(counts: np.ndarray) -> None:
-    for svg in (plots.concentration(counts), plots.activity(counts), plots.ratings(counts)):
+    for svg in (data_charts.concentration(counts), data_charts.activity(counts), data_charts.ratings(counts)):
         ET.fromstring(svg)
-    ET.fromstring(plots.over_time(np.array([5]), np.array([5])))
-    ET.fromstring(plots.distribution({"wmf": np.zeros(3)}, LOOKS, "NDCG@10", True))
-    ET.fromstring(plots.reach({"wmf": np.zeros(10)}, LOOKS, "users"))
-    ET.fromstring(plots.scatter({"wmf": (1e-4, 0.0)}, LOOKS, "cost", "time", "NDCG@10", seconds=True))
-    ET.fromstring(plots.by_group(["1", "2"], {"wmf": np.array([0.1, np.nan])}, LOOKS, "rows", "NDCG@10"))
+    ET.fromstring(data_charts.over_time(np.array([5]), np.array([5])))
+    ET.fromstring(model_charts.distribution({"wmf": np.zeros(3)}, LOOKS, "NDCG@10", True))
+    ET.fromstring(model_charts.hit_rates({"wmf": np.zeros(10)}, LOOKS))
+    ET.fromstring(model_charts.scatter({"wmf": (1e-4, 0.0)}, LOOKS, "cost", "time", "NDCG@10", seconds=True))
+    ET.fromstring(model_charts.by_group(["1", "2"], {"wmf": np.array([0.1, np.nan])}, LOOKS, "rows", "NDCG@10"))
 
 
 @pytest.mark.parametrize("ends", [(0.1, 0.11), (2.1, 2.2), (1, 10), (0.003, 4000)])
@@ -162,6 +163,6 @@ def test_ticks_of_any_range(ends):
         ax.plot(ends, [1, 2])
         ax.set_xscale("log")
         ax.set_xlim(*ends)
-        canvas.log_ticks(ax, lambda s: f"{s:g} s")
+        log_ticks(ax, lambda s: f"{s:g} s")
 
-    assert " s<" in canvas.draw("ticks", paint, "ticks", 2.0)
+    assert " s<" in draw("ticks", paint, "ticks", 2.0)

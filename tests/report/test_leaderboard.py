@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from corank.evaluation.significance import compare
-from corank.report import leaderboard
+from corank.report import formatting, leaderboard
 from results import HOSTILE, measured, small
 
 
@@ -37,7 +37,7 @@ def test_clear_and_unclear_differences_are_said_so() -> None:
     results = measured({"a": base, "b": near, "c": far})
     assert [line.stars for line in results.lines] == ["", "", "***"]
     said = leaderboard.verdict(results)
-    assert said.startswith(f"a ranks best for these 300 users: NDCG@10 {base.mean():.4f} [")
+    assert said.startswith(f"a ranks best on 300 test users: NDCG@10 {base.mean():.4f} [")
     assert "runner-up b" in said
     assert "is not significant, p = " in said
     said = leaderboard.verdict(measured({"a": base, "c": far}))
@@ -47,25 +47,31 @@ def test_clear_and_unclear_differences_are_said_so() -> None:
 def test_how_many_are_level_with_the_best() -> None:
     base = np.tile([0.2, 0.8], 50)
     results = measured({"a": base + 1e-9, "b": base[::-1], "c": base[::-1] - 1e-9, "d": base[::-1] - 2e-9})
-    assert "nor are those to the next 2: these users do not tell them apart" in leaderboard.verdict(results)
+    assert "is not significant, p = 1.000, nor are those to the next 2 models." in leaderboard.verdict(results)
     results = measured({"a": base + 1e-9, "b": base[::-1], "c": base[::-1] - 1e-9})
-    assert "nor is that to the next one" in leaderboard.verdict(results)
+    assert "nor is that to the next model." in leaderboard.verdict(results)
+
+
+def test_a_tie_is_said_so() -> None:
+    said = leaderboard.verdict(measured({"a": [0.2, 0.8], "b": [0.8, 0.2]}))
+    assert said.startswith("a and b tie on 2 test users: NDCG@10 0.5000 [")
 
 
 def test_share_of_the_possible() -> None:
     values = {"truth": np.full(40, 0.8), "a": np.full(40, 0.6), "b": np.full(40, 0.1)}
     said = leaderboard.verdict(measured(values, oracle="truth"))
     assert said.startswith("a ranks best")
-    assert "reaches 75% of what is possible: truth, which knows the truth behind the data, has 0.8000." in said
+    assert "reaches 75% of the best possible: truth, which knows the parameters" in said
+    assert said.endswith("has 0.8000.")
     level = leaderboard.verdict(measured({"truth": np.full(40, 0.5), "a": np.full(40, 0.6)}, oracle="truth"))
-    assert "level with the best possible" in level
+    assert "on a par with the best possible" in level
 
 
 def test_errors_are_best_when_low() -> None:
     squares = {"good": np.full(30, 0.25), "bad": np.full(30, 1.0)}
     results = measured(squares, "rmse")
     assert results.best.label == "good"
-    assert leaderboard.verdict(results).startswith("good predicts best for these 30 users: RMSE 0.5000")
+    assert leaderboard.verdict(results).startswith("good predicts best on 30 test users: RMSE 0.5000")
     worse = next(line for line in results.lines if line.label == "bad")
     assert worse.versus is not None
     assert (worse.versus.better, worse.versus.worse) == (0, 1)
@@ -110,7 +116,7 @@ def test_text_has_every_row_with_its_figures() -> None:
         line = next(one for one in text.splitlines() if one.startswith(row.label.split()[0].rstrip("\x07")))
         low, high = row.report.interval["ndcg@10"]
         assert f"{row.report['ndcg@10']:.4f} [{low:.4f}, {high:.4f}]" in line
-    assert "left out: broken: it needs timestamps" in text
+    assert "skipped: broken: it needs timestamps" in text
     assert "full ranking of" in text
     assert "Holm" in text
     assert "\x07" not in text
@@ -145,14 +151,16 @@ def test_the_tests_run_once() -> None:
     ],
 )
 def test_durations(value: float, expected: str) -> None:
-    assert leaderboard.duration(value) == expected
+    assert formatting.format_duration(value) == expected
 
 
 def test_words() -> None:
-    assert leaderboard.title("ndcg@10") == "NDCG@10"
-    assert leaderboard.title("pairwise_error") == "Pairwise error"
-    assert leaderboard.figure(float("nan")) == "–"
-    assert leaderboard.figure(12.345) == "12.35"
-    assert leaderboard.chance(0.0004) == "<0.001"
-    assert leaderboard.bracket((float("nan"), float("nan"))) == ""
+    assert formatting.metric_title("ndcg@10") == "NDCG@10"
+    assert formatting.metric_title("pairwise_error") == "Pairwise error"
+    assert formatting.format_value(float("nan")) == "–"
+    assert formatting.format_value(12.345) == "12.35"
+    assert formatting.format_p(0.0004) == "<0.001"
+    assert formatting.format_interval((float("nan"), float("nan"))) == ""
+    assert formatting.count_of(1, "user") == "1 user"
+    assert formatting.count_of(1200, "user") == "1,200 users"
     assert HOSTILE in {line.label for line in small().lines}

@@ -15,8 +15,8 @@ from ..atomic import write_text
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import metrics_of
 from ..report import machine_facts, md_table, svg
-from ..report.charts import styles
-from ..report.leaderboard import duration, figure, title
+from ..report.formatting import format_duration, format_value, metric_title
+from ..report.palette import styles
 from .experiment import Experiment
 from .runner import Progress, Watch
 
@@ -66,16 +66,18 @@ def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Pat
     for name in names:
         picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
         write_text(picture, _draw(name, curves))
-        page.append(f"![{title(name)} against seconds of training]({picture.name})")
+        page.append(f"![{metric_title(name)} against seconds of training]({picture.name})")
     last = []
     for curve in curves:
-        ends = [figure(curve.metrics[n][-1]) if n in curve.metrics else "" for n in names]
-        last.append([curve.label, str(len(curve.seconds)), duration(curve.seconds[-1]), *ends])
-    page += ["## At the end", md_table(["", "epochs", "time", *map(title, names)], last)]
+        ends = [format_value(curve.metrics[n][-1]) if n in curve.metrics else "" for n in names]
+        last.append([curve.label, str(len(curve.seconds)), format_duration(curve.seconds[-1]), *ends])
+    page += ["## At the end", md_table(["", "epochs", "time", *map(metric_title, names)], last)]
     for name in names:
-        rows = [[c.label, *(figure(c.metrics[name][e - 1]) for e in _shown(c))] for c in curves if name in c.metrics]
+        rows = [
+            [c.label, *(format_value(c.metrics[name][e - 1]) for e in _shown(c))] for c in curves if name in c.metrics
+        ]
         longest = max(curves, key=lambda c: len(c.seconds))
-        page += [f"## {title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
+        page += [f"## {metric_title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
     page += ["## Settings", md_table(["", "hyper-parameters"], [[c.label, c.setting] for c in curves])]
     page += [machine_facts(), f"Made with\n\n    {command}"]
     write_text(path, "\n\n".join(page) + "\n")
@@ -115,7 +117,7 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
             ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g}%"))
         svg.log_ticks(ax, lambda s: f"{s:g} s")
         ax.set_xlabel("seconds of training")
-        ax.set_ylabel("objective above the lowest" if lowest else title(name))
+        ax.set_ylabel("objective above the lowest" if lowest else metric_title(name))
         ax.legend([svg.short(c.label) for c in shown])
 
-    return svg.draw(f"curve-{name.replace('@', '')}", paint, f"{title(name)} against seconds of training", 3.0)
+    return svg.draw(f"curve-{name.replace('@', '')}", paint, f"{metric_title(name)} against seconds of training", 3.0)

@@ -1,5 +1,11 @@
-"""Results for people: leaderboards, charts, and reports as one HTML or Markdown file."""
+"""What an experiment found, to read and to share: leaderboards, charts, and reports as one HTML or Markdown file.
 
-from .report import machine_facts, md_table, notes, write_html, write_markdown
+write_html(results, "report.html", command="corank compare ratings.csv")
+write_markdown(results, "docs/results/ml-1m.md", command="corank reproduce ml-1m")
+"""
+
+from .html import write_html
+from .markdown import md_table, write_markdown
+from .sections import machine_facts, notes
 
 __all__ = ["machine_facts", "md_table", "notes", "write_html", "write_markdown"]

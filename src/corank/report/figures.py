@@ -1,4 +1,4 @@
-"""Which pictures a report shows, and the numbers behind them; `plots` draws them."""
+"""The charts of a report and the numbers in them; `model_charts` and `data_charts` draw them."""
 
 from __future__ import annotations
 
@@ -11,51 +11,55 @@ from numpy.typing import NDArray
 from ..data import Array, Dataset
 from ..data.split import Split
 from ..errors import CorankError
-from . import charts as plots
-from .leaderboard import Line, title
-from .svg import FAINT, Style, short
+from . import data_charts, model_charts
+from .formatting import metric_title
+from .leaderboard import Line
+from .palette import ACCENT, FAINT, TIERS, WARM, Style, styles
+from .svg import short
 
 if TYPE_CHECKING:
     from ..experiment.results import Results
 
 MOST_CURVES = 8  # more cannot be told apart
-MOST_USERS = 2_000  # whose lists are looked at for popularity
-_BIAS = ("#0b4f7a", "#5aa2cf", "#c4dcec")  # dark = the most popular
+LIST_LENGTH = 10  # of the lists whose popularity bias is shown
+MOST_USERS = 2_000  # to recommend to for popularity bias, where the evaluation kept no lists
 
 
 class Figure(NamedTuple):
+    """A chart with its title and caption."""
+
     title: str
     svg: str
     caption: str
 
 
 def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
-    """The pictures of the rows; one that would say nothing is left out."""
+    """Charts that compare the models; a chart without information is left out."""
     first = results.metrics[0]
-    name = title(first)
+    name = metric_title(first)
     rows = [b for b in board if np.isfinite(b.row.report[first])]
     if not rows:
         return
     curves = [b for b in rows if not b.row.oracle]
-    if len(curves) > MOST_CURVES:  # the best ones, and the last for scale
+    if len(curves) > MOST_CURVES:  # the best ones, and the worst for scale
         curves = [*curves[: MOST_CURVES - 1], curves[-1]]
     oracles = [b.label for b in board if b.row.oracle]
-    looks = plots.styles([b.label for b in board], oracles, [b.label for b in curves])
-    marks = [plots.Mark(b.label, b.row.report[first], *b.row.report.interval[first], b.row.oracle) for b in rows]
+    looks = styles([b.label for b in board], oracles, [b.label for b in curves])
+    marks = [model_charts.Mark(b.label, b.row.report[first], *b.row.report.interval[first], b.row.oracle) for b in rows]
     yield Figure(
         f"{name} of each model",
-        plots.intervals(marks, looks, name),
-        "The point is the mean over users, the bar its 95% interval. Bars that overlap may still differ: the test in "
-        "the table compares user by user.",
+        model_charts.intervals(marks, looks, name),
+        "Mean over users with its 95% confidence interval. Models whose intervals overlap can still differ "
+        "significantly: the test in the table is paired by user.",
     )
     compared = {b.label: (b.versus.better, b.versus.equal, b.versus.worse) for b in rows if b.versus is not None}
     best = next((b for b in board if b.best), board[0])
     if compared:
         yield Figure(
-            f"User by user against {short(best.label)}",
-            plots.shares(compared, ("better", "equal", "worse"), (plots.ACCENT, FAINT, plots.WARM), "wins"),
-            f"Share of users for whom a model does better or worse than {best.label}. A model that loses on average "
-            "may still serve some users best.",
+            f"Wins and losses against {short(best.label)}",
+            model_charts.stacked_bars(compared, ("better", "equal", "worse"), (ACCENT, FAINT, WARM), "wins"),
+            f"Share of users for whom a model is better than, equal to or worse than {best.label}. A model with a "
+            "worse mean can still be the better one for many users.",
         )
     shown = [b for b in rows if b.row.oracle][:1] + curves
     users = _per_user(shown, first, looks)
@@ -68,8 +72,8 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
         corner = "upper" if results.metric(first).higher_is_better else "lower"
         yield Figure(
             "Accuracy against training time",
-            plots.scatter(contenders, looks, "cost", "time to fit", name, seconds=True, ceiling=ceiling),
-            f"Time of the final fit, on a logarithmic axis. The {corner} left corner is the best place.",
+            model_charts.scatter(contenders, looks, "cost", "training time", name, seconds=True, ceiling=ceiling),
+            f"Time of the final fit, on a logarithmic axis. The best trade-offs are in the {corner} left corner.",
         )
     active = _by_activity(results.split, shown, first, looks)
     if active is not None:
@@ -78,37 +82,37 @@ def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
 
 
 def data_figures(split: Split, data: Dataset) -> Iterator[Figure]:
-    """The portrait of the data."""
+    """Charts of the dataset."""
     by_item = np.bincount(data.item, minlength=len(data.items))
     by_user = np.bincount(data.user, minlength=len(data.users))
     yield Figure(
         "Popularity",
-        plots.concentration(by_item),
-        "The further the curve bends to the upper left, the fewer items carry the data.",
+        data_charts.concentration(by_item),
+        "The closer the curve is to the upper left corner, the fewer items account for most interactions.",
     )
-    yield Figure("Activity", plots.activity(by_user), "Users by the number of their rows, on a logarithmic axis.")
+    yield Figure("Activity", data_charts.activity(by_user), "Users by number of interactions, on a logarithmic axis.")
     if data.value.min() < data.value.max():
-        yield Figure("Values", plots.ratings(data.value), "How the values of the rows are spread.")
+        yield Figure("Values", data_charts.ratings(data.value), "Distribution of the values (ratings, counts).")
     past, future = split.train.time, split.test.time
     if past is not None and future is not None and min(past.min(), future.min()) < max(past.max(), future.max()):
-        yield Figure("Time", plots.over_time(past, future), "When the rows were made; test rows are to be predicted.")
+        yield Figure("Time", data_charts.over_time(past, future), "Training and test interactions over time.")
 
 
 def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
-    """Where the test item of each user stands, if there is one and its place can be told; else the metric's spread."""
+    """Hit rate by list length where each user has one test item of known rank; else the metric's distribution."""
     report = shown[0].row.report
     placed = next((m for m in report.metrics if m.name.partition("@")[0] in ("ndcg", "mrr") and m.k), None)
     if placed is not None and (report.rows == 1).all():
-        places = np.arange(1, (placed.k or 0) + 1)
-        worth = 1 / (np.log2(places + 1) if placed.name.startswith("ndcg") else places)
-        found = {}
+        ranks = np.arange(1, (placed.k or 0) + 1)
+        gains = 1 / (np.log2(ranks + 1) if placed.name.startswith("ndcg") else ranks)  # of one test item at each rank
+        rates = {}
         for b in shown:
             values = _defined(b, placed.name)
-            found[b.label] = (values[:, None] >= worth - 1e-9).mean(axis=0) if values.size else np.zeros(places.size)
+            rates[b.label] = (values[:, None] >= gains - 1e-9).mean(axis=0) if values.size else np.zeros(ranks.size)
         return Figure(
-            "Where the next item stands",
-            plots.reach(found, looks, "users whose item is on it"),
-            "One item a user was held out. The curve tells for how many users it is on a list of that length.",
+            "Hit rate by list length",
+            model_charts.hit_rates(rates, looks),
+            "Share of users whose held-out item is in the top k; one item per user was held out.",
         )
     if shown[0].row.report.metric(first).scope == "all":
         return None
@@ -118,14 +122,14 @@ def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Fig
         return None
     higher = shown[0].row.report.metric(first).higher_is_better
     return Figure(
-        "From user to user",
-        plots.distribution(spread, looks, title(first), higher),
-        f"Share of users who get at {'least' if higher else 'most'} so much: the higher a curve, the better.",
+        "Distribution over users",
+        model_charts.distribution(spread, looks, metric_title(first), higher),
+        f"Share of users with at {'least' if higher else 'most'} this {metric_title(first)}: higher curves are better.",
     )
 
 
 def _by_activity(split: Split, shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
-    """The metric by quarters of the users, from few rows known to many."""
+    """The metric by quartiles of the users, from few known interactions to many."""
     if shown[0].row.report.metric(first).scope == "all":
         return None
     known = split.known()
@@ -143,29 +147,30 @@ def _by_activity(split: Split, shown: Sequence[Line], first: str, looks: dict[st
         parts = [values[(group == g) & ~np.isnan(values)] for g in full]
         means[b.label] = np.array([p.mean() if p.size else np.nan for p in parts])
     return Figure(
-        "Newcomers and regulars",
-        plots.by_group(names, means, looks, "rows known of the user", title(first)),
-        "Users in quarters, from those of whom little is known to those of whom most is known.",
+        "Accuracy by user activity",
+        model_charts.by_group(names, means, looks, "known interactions of the user", metric_title(first)),
+        "Users in quartiles by their number of known interactions, from the least to the most active.",
     )
 
 
 def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]) -> Iterator[Figure]:
-    """Where recommendations go, and what share of the catalogue is ever shown."""
+    """How popular the recommended items are, and how much of the catalogue is recommended at all."""
     split = results.split
     tier = _tiers(split.train)
     bars: dict[str, tuple[float, ...]] = {
-        "(training rows)": _share(tier[split.train.item]),
-        "(test rows)": _share(tier[split.test.item]),
+        "(training data)": _tier_shares(tier[split.train.item]),
+        "(test data)": _tier_shares(tier[split.test.item]),
     }
     for b in board:
         codes = _recommended(b, split)
         if codes is not None and codes.size:
-            bars[b.label] = _share(tier[codes])
+            bars[b.label] = _tier_shares(tier[codes])
     if len(bars) > 2:
         yield Figure(
             "Popularity bias",
-            plots.shares(bars, ("top 1% of the items", "next 9%", "the rest"), _BIAS, "bias", gap=2),
-            "Who gets the places of the top 10 lists. Compare with the test rows, which are what users really chose.",
+            model_charts.stacked_bars(bars, ("top 1% of the items", "next 9%", "other 90%"), TIERS, "bias", gap=2),
+            f"Share of the top-{LIST_LENGTH} recommendations by popularity of the items. The test data shows the "
+            "ground truth.",
         )
     names = [m for m in results.metrics if m.partition("@")[0] in ("coverage", "novelty")]
     both = {m.partition("@")[0]: m for m in reversed(names)}
@@ -173,39 +178,43 @@ def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]
         points = {b.label: (b.row.report[both["novelty"]], b.row.report[both["coverage"]]) for b in board}
         points = {label: xy for label, xy in points.items() if np.isfinite(xy).all()}
         if points:
-            novelty, coverage = title(both["novelty"]), title(both["coverage"])
+            novelty, coverage = metric_title(both["novelty"]), metric_title(both["coverage"])
             yield Figure(
                 "Novelty and coverage",
-                plots.scatter(points, looks, "novelty", f"{novelty} in bits", coverage, share=True),
-                "To the right: items that fewer users know (one bit = half as many). Up: more of the catalogue is "
-                "shown to somebody.",
+                model_charts.scatter(points, looks, "novelty", f"{novelty} in bits", coverage, in_percent=True),
+                "To the right: less popular items are recommended (one bit = half as many users). Up: more of the "
+                "catalogue is recommended to at least one user.",
             )
 
 
 def _tiers(train: Dataset) -> NDArray[np.int8]:
-    """[items] 0 for the most popular 1%, 1 for the next 9%, 2 for the rest."""
+    """(items,) 0 for the most popular 1%, 1 for the next 9%, 2 for the rest."""
     counts = np.bincount(train.item, minlength=len(train.items))
     place = np.empty(counts.size, np.int64)
     place[np.argsort(-counts, kind="stable")] = np.arange(counts.size)
     return (place >= max(1, round(0.01 * counts.size))).astype(np.int8) + (place >= max(1, round(0.1 * counts.size)))
 
 
-def _share(tiers: NDArray[np.int8]) -> tuple[float, ...]:
+def _tier_shares(tiers: NDArray[np.int8]) -> tuple[float, ...]:
     return tuple((np.bincount(tiers, minlength=3) / max(tiers.size, 1)).tolist())
 
 
 def _recommended(line: Line, split: Split) -> NDArray[np.int32] | None:
-    """The items of the top 10 lists of (a sample of) the test users; None where the model cannot be asked."""
+    """The items of the top lists of the test users; None where the model cannot recommend to them."""
+    top = line.row.report.top
+    if top is not None and top.items.shape[1] >= min(LIST_LENGTH, len(top.vocab)):
+        codes = top.items[:, :LIST_LENGTH]
+        return codes[codes >= 0]
     users = np.unique(split.test.user)
     if users.size > MOST_USERS:
         users = np.sort(np.random.default_rng(0).choice(users, MOST_USERS, replace=False))
     try:
         if split.history is None:
-            ranking = line.row.model.recommend(split.test.users.ids[users], k=10)
+            ranking = line.row.model.recommend(split.test.users.ids[users], k=LIST_LENGTH)
         else:
             known = split.history.take(np.isin(split.history.user, users))
-            ranking = line.row.model.recommend(histories=known.compact(), k=10)
-    except CorankError:  # an oracle does not fold in
+            ranking = line.row.model.recommend(histories=known.compact(), k=LIST_LENGTH)
+    except CorankError:  # an oracle has no fold-in
         return None
     return np.asarray(ranking.items[ranking.items >= 0], np.int32)
 

@@ -1,7 +1,7 @@
-"""The leaderboard of an experiment: who is best, how sure that is, and by how much; as a frame, a text or a dict.
+"""The leaderboard of an experiment: the best model, by how much, and whether that is significant.
 
-Each row is compared with the best contender on the first metric, user by user. An oracle row is a ceiling, not a
-contender: it takes no part in the tests.
+Each row is compared with the best contender on the first metric by a paired test over users. An oracle is an upper
+bound, not a contender: it takes no part in the tests.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import CorankError
+from .formatting import count_of, format_duration, format_interval, format_p, format_value, metric_title, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,23 +27,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("corank")
 
-_CAPITALS = ("ndcg", "mrr", "map", "auc", "hlu", "rmse", "mae")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 STARS_MEAN = "*** p < 0.001, ** p < 0.01, * p < 0.05"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row with its place among the others."""
+    """A row of the results, compared with the best one."""
 
-    label: str  # unlike the row's own, never used twice
+    label: str  # unique, unlike the row's own
     row: Row
     best: bool
-    versus: PairedTest | None = None  # the comparison with the best; None for the best itself and for oracles
+    versus: PairedTest | None = None  # against the best row; None for the best row itself and for oracles
 
     @property
     def p(self) -> float | None:
-        """Of the paired randomisation test, Holm-corrected."""
+        """The p-value of the paired randomisation test, Holm-corrected."""
         return None if self.versus is None else self.versus.p_randomization
 
     @property
@@ -64,59 +64,18 @@ def lines(results: Results) -> list[Line]:
         try:
             found = compare(contenders, first, against=reference, test="randomization")
             versus = {row.model: row for row in found.rows}
-        except CorankError as why:  # the metric is defined for nobody: a leaderboard without tests is still one
+        except CorankError as why:  # the metric is defined for no user: a leaderboard without tests is still one
             logger.warning("no significance tests: %s", why)
     return [Line(label, row, row is best, versus.get(label)) for label, row in named]
 
 
-def these_users(n: int) -> str:
-    return "this one user" if n == 1 else f"these {n:,} users"
-
-
-def plain(text: object) -> str:
-    """One line that can be shown anywhere: control characters become blanks."""
-    return "".join(c if c.isprintable() else " " for c in str(text))
-
-
-def title(name: str) -> str:
-    """A metric as people write it: NDCG@10, Recall@10."""
-    word, at, k = name.partition("@")
-    spoken = word.upper() if word in _CAPITALS else word.replace("_", " ").capitalize()
-    return spoken + at + k
-
-
-def figure(value: float | None) -> str:
-    """A metric as text: four decimals below 10, fewer above."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def bracket(interval: tuple[float, float]) -> str:
-    """[low, high], or nothing where there is no interval."""
-    return "" if not np.isfinite(interval).all() else f"[{figure(interval[0])}, {figure(interval[1])}]"
-
-
-def chance(p: float | None) -> str:
-    """A p-value as text."""
-    if p is None or math.isnan(p):
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text, three digits at most."""
-    if not math.isfinite(seconds):
-        return "–"
-    if seconds < 0.0995:
-        return f"{1000 * seconds:.0f} ms" if seconds >= 0.0005 else "< 1 ms"
-    if seconds < 600:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+def p_note(metric: str, best: str) -> str:
+    """What the p-values of a table are."""
+    return f"p: two-sided paired randomisation test of {metric} against {best}, Holm-corrected"
 
 
 def setting(row: Row) -> str:
-    """The hyper-parameters, but the seed, as `name=value`; what is not set is left out."""
+    """The hyper-parameters as `name=value`, without the seed and those that are None."""
     params = row.report.params.items()
     return ", ".join(
         f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in params if k != "seed" and v is not None
@@ -124,49 +83,49 @@ def setting(row: Row) -> str:
 
 
 def verdict(results: Results) -> str:
-    """What was found, in plain sentences."""
+    """What was found, in plain sentences; the first word is the label of the best row."""
     first, best = results.metrics[0], results.best
     report = best.report
-    mean = f"{title(first)} {figure(report[first])} {bracket(report.interval[first])}".strip()
+    users = count_of(report.users.size, "test user")
+    mean = f"{metric_title(first)} {format_value(report[first])} {format_interval(report.interval[first])}".strip()
     verb = "predicts" if "prediction" in results.metric(first).needs else "ranks"
-    says = [f"{best.label} {verb} best for {these_users(report.users.size)}: {mean}."]
+    says = [f"{best.label} {verb} best on {users}: {mean}."]
     rivals = [line for line in results.lines if not line.best and not line.row.oracle]
     if rivals:
         second = rivals[0]
-        score = f"{second.label} ({figure(second.row.report[first])})"
+        score = f"{second.label} ({format_value(second.row.report[first])})"
         if second.row.report[first] == report[first]:
-            says = [f"No row is ahead: {best.label} and {second.label} have the same {mean}."]
+            says = [f"{best.label} and {second.label} tie on {users}: {mean}."]
         elif second.p is None:
             says.append(f"The runner-up is {score}.")
         elif second.p < 0.05:
             says.append(f"The difference to the runner-up {score} is significant, p {_equals(second.p)}.")
         else:
             level = next((i for i, line in enumerate(rivals) if line.p is not None and line.p < 0.05), len(rivals))
-            after = {1: "", 2: ", nor is that to the next one"}.get(level, f", nor are those to the next {level - 1}")
-            says.append(
-                f"The difference to the runner-up {score} is not significant, p {_equals(second.p)}{after}: "
-                "these users do not tell them apart."
+            after = {1: "", 2: ", nor is that to the next model"}.get(
+                level, f", nor are those to the next {level - 1} models"
             )
+            says.append(f"The difference to the runner-up {score} is not significant, p {_equals(second.p)}{after}.")
     elif not best.oracle:
-        says.append("No other row was finished, so there is nothing to compare it with.")
+        says.append("No other model was evaluated, so there is nothing to compare it with.")
     ceiling = next((row for row in results.rows if row.oracle and row is not best), None)
     if ceiling is not None:
         higher = results.metric(first).higher_is_better
-        says.append(_reached(report[first], ceiling.report[first], ceiling.label, higher))
+        says.append(_against_oracle(report[first], ceiling.report[first], ceiling.label, higher))
     return " ".join(says)
 
 
-def _reached(mean: float, top: float, label: str, higher: bool) -> str:
-    knows = f"{label}, which knows the truth behind the data, has {figure(top)}"
+def _against_oracle(mean: float, top: float, label: str, higher: bool) -> str:
+    oracle = f"{label}, which knows the parameters of the synthetic data, has {format_value(top)}"
     if not higher:
-        return f"The best possible is about that of {knows}."
+        return f"For reference, {oracle}."
     if not 0 < mean < top:
-        return f"It is level with the best possible: {knows}."
-    return f"It reaches {mean / top:.0%} of what is possible: {knows}."
+        return f"It is on a par with the best possible: {oracle}."
+    return f"It reaches {mean / top:.0%} of the best possible: {oracle}."
 
 
 def frame(results: Results) -> pl.DataFrame:
-    """One row a model: label, each metric with `_low` and `_high`, what compares with the best, seconds, params."""
+    """One row per model: label, each metric with `_low` and `_high`, the test against the best, seconds, params."""
     import polars as pl
 
     rows = []
@@ -184,7 +143,7 @@ def frame(results: Results) -> pl.DataFrame:
 
 
 def as_dict(results: Results) -> dict[str, Any]:
-    """Plain values for JSON; what is not a finite number is None."""
+    """Plain values for JSON; numbers that are not finite become None."""
     rows = []
     for line in results.lines:
         own = {"label": line.label, "oracle": line.row.oracle, "best": line.best, "trials": line.row.trials}
@@ -202,15 +161,16 @@ def as_dict(results: Results) -> dict[str, Any]:
 
 
 def text(results: Results) -> str:
-    """The leaderboard for a terminal: the first metric with its interval, the others as they are."""
+    """The leaderboard for a terminal: the first metric with its interval, the others without."""
     first, *others = results.metrics
     heads = ["", first, *others, "p", "fit"]
     cells = []
     for line in results.lines:
         report = line.row.report
-        mark = "oracle" if line.row.oracle else "best" if line.best else f"{chance(line.p)} {line.stars}".strip()
-        figures = [f"{figure(report[first])} {bracket(report.interval[first])}", *(figure(report[m]) for m in others)]
-        cells.append([plain(line.label), *figures, mark, duration(report.fit_seconds)])
+        mark = "oracle" if line.row.oracle else "best" if line.best else f"{format_p(line.p)} {line.stars}".strip()
+        values = [f"{format_value(report[first])} {format_interval(report.interval[first])}"]
+        values += [format_value(report[m]) for m in others]
+        cells.append([plain(line.label), *values, mark, format_duration(report.fit_seconds)])
     widths = [max(len(row[i]) for row in (heads, *cells)) for i in range(len(heads))]
     left = (0, 1, len(heads) - 2)
 
@@ -224,12 +184,12 @@ def text(results: Results) -> str:
     out += map(put, cells)
     if any(line.p is not None for line in results.lines):
         against = next(line.label for line in results.lines if line.best)
-        out += ["", f"p: paired randomisation test of {first} against {against}, Holm-corrected; {STARS_MEAN}"]
-    return "\n".join(out + [f"left out: {label}: {why}" for label, why in results.failed.items()])
+        out += ["", f"{p_note(first, against)}; {STARS_MEAN}"]
+    return "\n".join(out + [f"skipped: {label}: {why}" for label, why in results.failed.items()])
 
 
 def _compared(line: Line) -> dict[str, float | None]:
-    """What compares a line with the best, by name; None where there is nothing or no finite number."""
+    """The test against the best row, by name; None where there was no test or no finite number."""
     names = {"difference": "difference", "difference_low": "low", "difference_high": "high", "p": "p_randomization"}
     names |= {name: name for name in ("effect", "better", "worse")}
     values = {name: getattr(line.versus, source, None) for name, source in names.items()}
@@ -237,7 +197,7 @@ def _compared(line: Line) -> dict[str, float | None]:
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """The labels; one that was there before gets a number."""
+    """The labels; a repeated one gets a number."""
     out: list[str] = []
     for label in labels:
         name, n = label, 1
@@ -249,4 +209,4 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 
 
 def _equals(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {chance(p)}"
+    return "< 0.001" if p < 0.001 else f"= {format_p(p)}"

@@ -1,7 +1,7 @@
-"""How a picture is made: one pair of axes, quiet lines, few ticks, names beside what they name; the result is SVG text.
+"""Drawing a chart: one pair of axes, few ticks, labels beside what they name; the result is SVG text.
 
-Text stays text, two runs give the same bytes, and nothing global is touched. Neutral colours are written as CSS
-variables with a fallback, so that the page around a picture may darken it.
+Text stays text, two runs give the same bytes, and no global state of matplotlib changes. Neutral colours are written
+as CSS variables with a fallback, so that a chart follows the dark mode of the page around it.
 """
 
 from __future__ import annotations
@@ -10,28 +10,17 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from .leaderboard import plain
+from .formatting import plain
+from .palette import CSS_VARIABLES, INK, MUTED, Style
 
 WIDTH = 4.4  # inches: one column of the report, and a phone held upright
-INK, MUTED, FAINT, PAPER = "#1c2128", "#667080", "#d9dee4", "#fefefe"
-BLUE, SKY, VIOLET, BROWN = "#0072b2", "#3a9bd9", "#7d6bc4", "#8a5a2b"
-_VARIABLES = {
-    INK: "--ink",
-    MUTED: "--muted",
-    FAINT: "--line",
-    PAPER: "--card",
-    BLUE: "--blue",  # these four are too dark for text on a dark page
-    SKY: "--sky",
-    VIOLET: "--violet",
-    BROWN: "--brown",
-}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-# Where a name may stand beside its point, nearest first: (side, dy) with side -1 left, 0 centred, 1 right; in points.
+# Places for a label beside its point, nearest first: (side, dy) with side -1 left, 0 centred, 1 right; dy in points.
 _BESIDE = (
     [(1, 0), (-1, 0), (0, 11), (0, -11)]
     + [(side, dy) for dy in (9, -9) for side in (1, -1)]
@@ -41,21 +30,14 @@ _BESIDE = (
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
-class Style(NamedTuple):
-    """How one model looks in every picture."""
-
-    colour: str
-    shape: str
-
-
 def short(label: str, width: int = 20) -> str:
-    """A label that fits: control characters gone, cut with an ellipsis."""
+    """A label that fits: without control characters, cut with an ellipsis."""
     text = plain(label).strip() or "?"
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def draw(name: str, paint: Callable[[Any], None], title: str, height: float, left: bool = True) -> str:
-    """Set up axes, let `paint` fill them, give the SVG. name : unique in a page; left : the left axis has a line."""
+    """Set up axes, let `paint` fill them, return the SVG. name : unique in a page; left : draw the left axis line."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -64,8 +46,8 @@ def draw(name: str, paint: Callable[[Any], None], title: str, height: float, lef
     settings: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": f"corank-{name}",
-        "text.parse_math": False,  # a label with $ signs is a label
-        "font.family": ["DejaVu Sans"],  # comes with matplotlib: every machine measures the same
+        "text.parse_math": False,  # a label with $ signs is no formula
+        "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same text widths on every machine
         "font.size": 8.5,
         "text.color": INK,
         "axes.edgecolor": MUTED,
@@ -91,7 +73,7 @@ def draw(name: str, paint: Callable[[Any], None], title: str, height: float, lef
         "legend.fontsize": 8.5,
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # the browser has the fonts that the measuring font lacks
+        warnings.filterwarnings("ignore", message="Glyph")  # browsers have the glyphs that this font lacks
         plot = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.03))
         FigureCanvasSVG(plot)
         ax = plot.add_subplot()
@@ -104,17 +86,17 @@ def draw(name: str, paint: Callable[[Any], None], title: str, height: float, lef
 
 
 def _finish(svg: str, name: str, title: str) -> str:
-    """From a file to an element of a page: no prolog, no fixed size, ids of its own, colours that follow the page."""
+    """Turn an SVG file into an element of a page: no prolog or fixed size, unique ids, colours that follow the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'( id="| xlink:href="#|\burl\(#)', rf"\g<1>{name}-", svg)
-    # The whole list of fonts, which older versions of matplotlib write as part of "font:".
+    # The whole font list, which older versions of matplotlib write as part of "font:".
     svg = re.sub(r"'DejaVu Sans'[^;\"<]*(?=[;\"])", _FONT, svg)
-    for colour, variable in _VARIABLES.items():
+    for colour, variable in CSS_VARIABLES.items():
         svg = svg.replace(f": {colour}", f": var({variable}, {colour})")
     head, _, rest = svg.partition(">")
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    return f'{head} role="img" aria-label={quoteattr(title)}>{rest}'.strip()
+    return f'{head} role="img" aria-label={quoteattr(plain(title))}>{rest}'.strip()
 
 
 def ticks(ax: Any, axis: str, n: int, form: Callable[[float], str] | None = None) -> None:
@@ -133,7 +115,7 @@ def percent(ax: Any, axis: str) -> None:
 
 
 def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
-    """Powers of ten on the x axis, with steps between where few of them are in sight."""
+    """Powers of ten on the x axis, with steps between where the range has few of them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = ax.get_xlim()
@@ -150,7 +132,7 @@ def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
 
 
 def end_labels(ax: Any, x: float, ends: Mapping[str, float], looks: Mapping[str, Style]) -> None:
-    """Name each curve at its right end, once the y limits stand; names that would overlap are pushed apart."""
+    """Label each curve at its right end, once the y limits are set; labels that would overlap are pushed apart."""
     low, high = ax.get_ylim()
     room = (high - low) * 0.07  # a line of text, in units of the axis
     order = sorted((label for label in ends if np.isfinite(ends[label])), key=lambda label: ends[label])
@@ -179,7 +161,7 @@ def end_labels(ax: Any, x: float, ends: Mapping[str, float], looks: Mapping[str,
 
 
 def point_labels(ax: Any, points: Mapping[str, tuple[float, float]], looks: Mapping[str, Style]) -> None:
-    """Write each name beside its point, at the first of several places where it covers nothing."""
+    """Write each label beside its point, at the first of several places where it covers nothing."""
     ax.figure.draw_without_rendering()
     scale = 72 / ax.figure.dpi  # pixels to points, the unit of offsets
     frame: Box = tuple(v * scale for v in ax.get_window_extent().extents)
@@ -198,14 +180,6 @@ def point_labels(ax: Any, points: Mapping[str, tuple[float, float]], looks: Mapp
         taken.append(box)
         colour = looks[label].colour
         ax.annotate(text, points[label], offset, "data", "offset points", ha="left", va="center", color=colour)
-
-
-def is_dark(colour: str) -> bool:
-    """White text is read better on it than black."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(colour)
-    return bool(0.3 * red + 0.59 * green + 0.11 * blue < 0.6)
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -9,11 +9,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import numpy as np
 import pytest
 
 from corank.errors import CorankError
-from corank.report import write_html, write_markdown
+from corank.evaluation.metrics import Positions
+from corank.report import write_html
+from corank.report.html import environment
 from corank.report.leaderboard import verdict
+from corank.report.palette import CSS_VARIABLES
 from results import HOSTILE, measured, small
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -77,11 +82,11 @@ def test_has_all_that_was_found(tmp_path: Path) -> None:
         "full ranking of 80 items",
         "leave-last-out",
         results.best.report.fingerprint,
-        "2,000 rows",
+        "2,000 interactions",
         "dim=4",
         "Popularity bias",
         "Accuracy against training time",
-        "Where the next item stands",
+        "Hit rate by list length",
     ):
         assert words in found.text, words
     assert len(found.pictures) == 11
@@ -109,7 +114,68 @@ def test_names_cannot_run_anything(tmp_path: Path) -> None:
     assert "<script" not in source.lower()
     assert "script" not in found.tags
     assert "\x07" not in source
-    assert f"Left out: {cleaned(HOSTILE)} : because of" in found.text.replace("\xa0", " ")
+    assert f"Skipped: {cleaned(HOSTILE)} : because of" in found.text.replace("\xa0", " ")
+
+
+def hostile(place: str) -> str:
+    return f'</title></style><b onclick="{place}">&amp;{{{{ 7 * 7 }}}}\x07</b>\'{place}'
+
+
+def hostile_metric(positions: Positions) -> Any:
+    return np.full(positions.users, 0.5)
+
+
+hostile_metric.__name__ = hostile("metric")
+
+
+def test_every_text_of_the_user_is_escaped(tmp_path: Path) -> None:
+    """Names are text wherever they stand: title, labels, column heads, settings, split, notes, command."""
+    results = small(metrics=(hostile_metric, "coverage@10"))
+    rows = []
+    for i, row in enumerate(results.rows):
+        own = dataclasses.replace(row.report, model=hostile(f"model{i}"), params={"dim": hostile(f"setting{i}")})
+        published = {hostile(f"published{i}"): 0.5}
+        rows.append(dataclasses.replace(row, label=hostile(f"label{i}"), report=own, published=published))
+    bad = dataclasses.replace(
+        results,
+        rows=rows,
+        name=hostile("title"),
+        split=dataclasses.replace(results.split, name=hostile("split")),
+        failed={hostile("failed"): hostile("why")},
+        gain=(rows[0].label, rows[1].label),
+    )
+    found, source = page(bad, tmp_path, command=hostile("command"))
+    assert "b" not in found.tags
+    assert found.tags.count("title") == found.tags.count("main") == 1
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    assert "\x07" not in source
+    assert "&amp;amp;" in source  # an entity of a name is text, too
+    places = ["title", "metric", "split", "failed", "why", "command"]
+    places += [f"{kind}{i}" for kind in ("label", "model", "setting", "published") for i in range(len(rows))]
+    shown = found.text.lower()  # the names of metrics are capitalised
+    for place in places:
+        assert cleaned(hostile(place)) in shown, place
+    tooltips = [cleaned(value) for _, name, value in found.attributes if name == "title"]
+    assert f"dim={cleaned(hostile('setting0'))}" in tooltips
+    for svg in found.pictures:
+        ET.fromstring(svg)
+
+
+def test_templates_miss_nothing() -> None:
+    """A variable that is not given is an error; values are escaped without asking for it."""
+    with pytest.raises(jinja2.UndefinedError):
+        environment().get_template("report.html.jinja").render()
+    assert environment().from_string("{{ x }}").render(x="<b>\n") == "&lt;b&gt; "
+
+
+def test_charts_have_the_colours_of_the_page() -> None:
+    """Each variable of the charts has a value in the dark; in the light, the neutral ones are the page's own."""
+    style = environment().get_template("base.css").render()
+    light, dark = style.split("prefers-color-scheme: dark")
+    for colour, variable in CSS_VARIABLES.items():
+        assert f"{variable}: #" in dark
+        if f"{variable}: " in light:
+            assert f"{variable}: {colour}" in light
 
 
 def test_same_results_same_file(tmp_path: Path) -> None:
@@ -138,49 +204,18 @@ def test_every_protocol(split: str, options: dict[str, Any], tmp_path: Path) -> 
     found, _ = page(results, tmp_path)
     assert str(results.best.report.protocol)[1:] in found.text
     for label in results.failed:  # only some models predict ratings
-        assert f"Left out: {cleaned(label)}"[:20] in found.text
+        assert f"Skipped: {cleaned(label)}"[:19] in found.text
     for svg in found.pictures:
         ET.fromstring(svg)
-    write_markdown(results, tmp_path / "page.md")
 
 
 def test_one_model_and_one_user(tmp_path: Path) -> None:
     alone, _ = page(measured({"alone": [0.25, 0.75]}), tmp_path)
     assert "nothing to compare it with" in alone.text
     single, source = page(measured({"a": [0.5], "b": [0.25]}), tmp_path)
-    assert "a ranks best for this one user: NDCG@10 0.5000" in single.text
+    assert "a ranks best on 1 test user: NDCG@10 0.5000" in single.text
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", source, flags=re.DOTALL).lower()
     assert "inf" not in single.text.split()
-
-
-def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
-    results = dataclasses.replace(small(), failed={"broken": "no timestamps"})
-    path = tmp_path / "deep" / "page.md"
-    write_markdown(results, path, command="corank reproduce small")
-    text = path.read_text("utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    widths = {
-        len(re.findall(r"(?<!\\)\|", line)) for line in text.split("## Settings")[0].splitlines() if line[:1] == "|"
-    }
-    assert widths == {len(results.metrics) + 6}  # a pipe in a name does not make a column
-    for row in results.rows:
-        assert any(f"{row.report['mrr@10']:.4f}" in line for line in rows)
-    for words in ("| item\\_knn |", "corank reproduce small", "Left out: broken: no timestamps", "Fingerprint".lower()):
-        assert words in text
-    assert "<script" not in text
-    assert "\x07" not in text
-
-
-def test_gain(tmp_path: Path) -> None:
-    """A row half-way between the two that are named has half of the gain; what is beyond has more than all."""
-    values = {"none": [0.2, 0.2], "some": [0.3, 0.3], "all": [0.4, 0.4], "beyond": [0.5, 0.5]}
-    results = dataclasses.replace(measured(values), gain=("none", "all"))
-    assert [round(results.gained(row) or 0, 6) for row in results.rows] == [1.5, 1, 0.5, 0]
-    write_markdown(results, tmp_path / "page.md")
-    text = (tmp_path / "page.md").read_text()
-    assert "| 150% |" in text
-    assert "from none (0%) to all (100%)" in text
-    assert dataclasses.replace(results, gain=("none", "gone")).gained(results.rows[0]) is None
 
 
 def test_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

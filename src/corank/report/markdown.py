@@ -1,0 +1,54 @@
+"""The report as a Markdown page, for documentation and version control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..atomic import write_text
+from .formatting import plain
+from .leaderboard import setting, verdict
+from .sections import method, notes, portrait, table
+
+if TYPE_CHECKING:
+    from ..experiment.results import Results
+
+
+def write_markdown(results: Results, path: str | Path, *, command: str = "") -> None:
+    """Write the tables of the report as a Markdown page. command : what reproduces it."""
+    board = results.lines
+    facts = results.split.all_rows().describe()
+    heads, cells = table(results, board)
+    page = [
+        f"# {_escaped(results.name)}",
+        _escaped(verdict(results)),
+        "## Leaderboard",
+        md_table(heads, [[value + (f" {detail}" if detail else "") for value, detail in row] for row in cells]),
+        "\n".join(f"- {_escaped(note)}" for note in notes(results, board)),
+        "## Hyper-parameters",
+        md_table(
+            ("", "hyper-parameters", "seed", "settings tried on validation"),
+            [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), str(b.row.trials)) for b in board],
+        ),
+        "## Dataset",
+        md_table(("", ""), portrait(facts)),
+        "## Evaluation setup",
+        md_table(("", ""), method(results)),
+    ]
+    if command:
+        page.append(f"Made with\n\n    {plain(command)}")
+    write_text(path, "\n\n".join(page) + "\n")
+
+
+def md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table of plain texts: signs of Markdown and HTML in a cell are escaped."""
+    out = ["| " + " | ".join(map(_escaped, heads)) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(out + ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows])
+
+
+def _escaped(text: object) -> str:
+    out = plain(text).replace("&", "&amp;").replace("<", "&lt;")
+    for sign in "\\`*_[]|#":
+        out = out.replace(sign, "\\" + sign)
+    return out

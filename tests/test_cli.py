@@ -360,7 +360,10 @@ def test_ctrl_c_keeps_what_was_learned(folder, tmp_path):
     code = "import sys; from corank.cli import main; sys.exit(main(sys.argv[1:]))"
     fit = ["fit", "wmf", str(folder / "ratings.csv"), "-o", str(out), "--epochs", "1000000", "--dim", "8"]
     process = subprocess.Popen([sys.executable, "-c", code, *fit], stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
+    assert process.stderr is not None
+    while " users, " not in process.stderr.readline():  # the table is read, training comes next
+        assert process.poll() is None
+    time.sleep(3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from .threads import kernel
+from .threads import inline
 
 LANES = 8  # floats in a SIMD vector
 ONE = np.float32(1)
 ROWS = 8  # entries added at a time: each load and store of the system serves this many
 
 
-@kernel
+@inline
 def rounded(size: int) -> int:
     """The number of rows and columns of a system in memory: a whole number of SIMD vectors."""
     return ((size - 1) // LANES + 1) * LANES
 
 
-@kernel
+@inline
 def gather(
     filled: int,
     index: np.ndarray,
@@ -50,7 +50,7 @@ def gather(
     return end
 
 
-@kernel
+@inline
 def add_outer(scaled: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) -> None:
     """A += sum over 8 rows p of scaled_p rows_p': the lower triangle, two rows of it at a time."""
     for i in range(0, size, 2):
@@ -66,7 +66,7 @@ def add_outer(scaled: np.ndarray, rows: np.ndarray, size: int, A: np.ndarray) ->
             A[j, t] += ((a2 * q + b2 * r) + (c2 * s + d2 * u)) + ((e2 * v + f2 * w) + (g2 * x + h2 * y))
 
 
-@kernel
+@inline
 def add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
     """y += sum over 8 rows p of scale_p rows_p; y is as wide as the rows."""
     for p in range(ROWS):
@@ -75,7 +75,7 @@ def add_scaled(rows: np.ndarray, scale: np.ndarray, y: np.ndarray) -> None:
             y[t] += s * rows[p, t]
 
 
-@kernel
+@inline
 def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
     """Row k of the factor, from the remainder of A; the inverse of its diagonal is stored: one division per row."""
     # A pivot below the floor is rounding error: the other coordinates express this one, and x_k = 0 is a solution.
@@ -89,7 +89,7 @@ def _finish(A: np.ndarray, k: int, floor: np.ndarray, y: np.ndarray) -> None:
         y[t] -= s * A[k, t]
 
 
-@kernel
+@inline
 def solve(A: np.ndarray, size: int, floor: np.ndarray, y: np.ndarray) -> None:
     """Solve A x = y in place (x lands in y) for the symmetric A whose lower triangle is given; A is destroyed.
 

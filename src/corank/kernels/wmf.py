@@ -20,11 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from .normal import ROWS, add_outer, rounded, solve
-from .threads import kernel
+from .threads import inline, kernel
 from .vectors import dot
 
 
-@kernel
+@inline
 def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray) -> None:
     """Copy the vectors of the entries of one row side by side: they are read several times, now from the L1 cache."""
     d = V.shape[1]
@@ -34,7 +34,7 @@ def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray
             rows[p - lo, f] = V[j, f]
 
 
-@kernel
+@inline
 def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """out += sum_p scale_p (rows_p . x) rows_p, four rows at a time so that each load of x and out serves four."""
     d = x.size
@@ -67,7 +67,7 @@ def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out:
         p += 1
 
 
-@kernel
+@inline
 def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """out = sum_p scale_p rows_p."""
     d = out.size
@@ -89,7 +89,7 @@ def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> N
         p += 1
 
 
-@kernel
+@inline
 def apply(gram: np.ndarray, reg: float, x: np.ndarray, out: np.ndarray) -> None:
     """out = gram x + reg x, by rows of the symmetric gram, so that every inner loop runs over contiguous memory."""
     d = x.size

@@ -50,7 +50,7 @@ class RatingEncoder:
         raise NotImplementedError
 
     def start(self, w: Weights) -> None:
-        """Change the random start of the weights, in place."""
+        """Adjust the random initial weights in place; nothing by default."""
 
     def encode(
         self, w: Weights, graph: RatingGraph, visible: Bools | None = None, noise: Noise | None = None
@@ -60,7 +60,7 @@ class RatingEncoder:
         Parameters
         ----------
         visible : bool (n,), the ratings that are used; all when absent.
-        noise : of all kinds of dropout in training; none when absent.
+        noise : source of all dropout masks in training; no dropout when absent.
         """
         raise NotImplementedError
 

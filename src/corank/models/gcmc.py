@@ -79,7 +79,7 @@ class GCMCEncoder(RatingEncoder):
         weight = graph.only_warm(side, weight, graph.draw_warm(side, self.cold, noise))
         table = self.table(w, side)  # (others * levels, width)
         hidden = graph.aggregate(side, weight, table, per_level=self.stacked).relu()  # (nodes or nodes * levels, width)
-        return self.dense(w, side, graph, hidden.view(graph.nodes(side), -1), noise)
+        return self.dense(w, side, graph, hidden.view(graph.nodes(side), -1), noise)  # (nodes, dim)
 
     def table(self, w: Weights, side: Side) -> Tensor:
         """T, the messages of each node of the other side per level: (others * levels, width)."""
@@ -88,14 +88,15 @@ class GCMCEncoder(RatingEncoder):
             return table
         if self.sharing == "ordinal":
             return table.view(-1, self.levels, self.width).cumsum(1).view(-1, self.width)
-        mixed = torch.einsum("rb,nbw->nrw", w[f"{side}.mix"], table.view(-1, self.bases, self.width))
+        tables = table.view(-1, self.bases, self.width)  # (others, bases, width)
+        mixed = torch.einsum("rb,nbw->nrw", w[f"{side}.mix"], tables)  # (others, levels, width)
         return mixed.reshape(-1, self.width)
 
     def dense(self, w: Weights, side: Side, graph: RatingGraph, hidden: Tensor, noise: Noise | None = None) -> Tensor:
         """The features beside the hidden layer (nodes, hidden), dropout and the last layer: (nodes, dim)."""
         if f"{side}.features" in w:
             features = nn.feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
-            hidden = torch.cat([hidden, features.expand(hidden.shape[0], -1)], 1)
+            hidden = torch.cat([hidden, features.expand(hidden.shape[0], -1)], 1)  # (nodes, hidden + feature_dim)
         return nn.dropout(hidden, self.dropout, noise) @ w[self._output(side)]
 
 
@@ -119,7 +120,7 @@ class GCMC(RatingGraphModel):
     ratings and no graph, `als` and `mf` are as accurate and much faster.
 
     Cost: about 12 * batches * (ratings * width + nodes * hidden * dim) multiply-adds per epoch, where width is hidden /
-    levels; memory of 24 bytes per weight, of which the tables have (users + items) * hidden.
+    levels. Memory: 24 bytes per weight; the tables have (users + items) * hidden of them (`sum`: times levels).
     """
 
     hidden: int = param(100, "size of the hidden layer, all levels together", low=1, high=65_536, search=(32, 512))

@@ -120,16 +120,20 @@ class GraphAE(RatingGraphModel):
     in the paper: biases of levels and nodes, the squared error, and that the ratings that a step predicts are not part
     of its graph (`hide`).
 
-    When to use: in place of `gcmc`, which has many more weights and depends on direct neighbours only; `gcmc` is better
-    where many users are cold-start users.
+    When to use: in place of `gcmc`, which has many more weights and uses direct neighbours only, unless there are many
+    cold-start users, for whom `gcmc` is better.
 
-    Cost: about 6 * batches * layers * dim * (2 * ratings + levels * nodes * dim) multiply-adds per epoch; memory of 24
-    bytes per weight, of which there are (users + items) * dim + layers * levels * dim^2.
+    Cost: about 6 * batches * layers * dim * (2 * ratings + levels * nodes * dim) multiply-adds per epoch.
+    Memory: 24 bytes per weight, of which there are (users + items) * dim + layers * levels * dim^2.
     """
 
     dim: int = param(32, "size of the embeddings and of all layers", low=1, high=4096, search=(16, 96), log=True)
     layers: int = param(
-        2, "number of graph convolutions: how many edges away a node depends on", low=1, high=16, search=(1, 4)
+        2,
+        "number of graph convolutions: a node depends on nodes up to this many edges away",
+        low=1,
+        high=16,
+        search=(1, 4),
     )
     feature_dim: int = param(16, "hidden size of the layer over the features", low=1, high=4096)
     node_bias: bool = param(True, "the vectors of the user and of the item each add a linear term to the logits")

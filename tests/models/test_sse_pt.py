@@ -61,8 +61,10 @@ def test_users_of_one_label_share_a_vector(data):
     assert table(model, "user").shape == (2, 4)
     rows = cr.CSR(np.arange(5), np.full(4, 7, np.int32), np.ones(4, np.float32), 12)  # all are at 7
     scores = model._score_known(np.array([0, 2, 1, 3]), rows)
-    np.testing.assert_array_equal(scores[0], scores[1])
-    np.testing.assert_array_equal(scores[2], scores[3])
+    # Rows of one matrix product may round differently on some processors.
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(scores[2], scores[3], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(model.user_row_[[0, 2, 1, 3]], [0, 0, 1, 1])
     assert scores[0].argmax() == 6
     assert scores[2].argmax() == 8
     some = dataclasses.replace(data, user_labels={"way": np.array([None, "up", "down", 3.0] * 10, object)})

@@ -100,6 +100,21 @@ def _cut(lengths: list[int], slack: int) -> list[tuple[int, int]]:
     return groups
 
 
+def by_step(packed: Packed) -> tuple[Ints, Ints, Ints]:
+    """A packed batch as recurrent networks read it, step by step: (slots, alive, place).
+
+    slots : (n,) the real slots, those of step 0 first; within a step the longest sequence is first.
+    alive : (steps,) number of sequences that have this step, never rising (`batch_sizes` in torch).
+    place : (s,) where each slot is in `slots`; that of padding is any.
+    """
+    slots = np.arange(packed.at.size) if packed.real is None else packed.real
+    step = packed.step[slots]
+    slots = slots[np.argsort(step, kind="stable")]
+    place = np.zeros(packed.at.size, np.int64)
+    place[slots] = np.arange(slots.size)
+    return slots, np.bincount(step), place
+
+
 def deal(length: Ints, parts: int) -> list[Ints]:
     """The sequences divided into `parts` of about equal work and a similar mix of lengths."""
     order = np.argsort(-length, kind="stable")

@@ -1,0 +1,117 @@
+"""GRU4Rec: next-item prediction by a recurrent network over the items of a user (Hidasi et al. 2016).
+
+The network comes first, then the model. What all models of sequences share (training, scoring) is in `_sequence`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from .. import nn
+from ..nn.batches import by_step
+from ..params import param
+from ._sequence import SequenceModel
+from ._torch import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..nn.batches import Batch
+    from ..nn.noise import Noise
+    from ..nn.parameters import Parameter, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUNetwork:
+    """Item embeddings and layers of gated recurrent units.
+
+    Shapes: s slots of a packed batch of b sequences with n real tokens, d = `dim`. The layers see the n tokens step by
+    step: at step t only the sequences with more than t items are still computed, so that padding costs nothing.
+    """
+
+    items: int
+    dim: int
+    blocks: int
+    tied: bool
+    dropout: float
+
+    table_std: ClassVar[float | None] = None
+
+    @property
+    def width(self) -> int:
+        return self.dim
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Shape and role of each parameter."""
+        d, P = self.dim, nn.Parameter
+        out = {"item": P((self.items, d), "table")}
+        if not self.tied:
+            out["input"] = P((self.items, d), "table")
+        for b in range(self.blocks):
+            for name in ("in", "state"):  # the gates: reset, update and new state
+                out |= {f"{b}.{name}": P((3 * d, d), "matrix", stacked=3), f"{b}.{name}.bias": P((3 * d,), "bias")}
+        return out
+
+    def encode(self, w: Weights, batch: Batch, noise: Noise | None) -> Tensor:
+        """Hidden states (s, d) of all tokens."""
+        x, place = self.states(w, batch, noise)  # (n, d), (s,)
+        return x.index_select(0, place)  # (s, d)
+
+    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
+        """Hidden states (b, d) of the last token of each sequence."""
+        x, place = self.states(w, batch, None)  # (n, d), (s,)
+        return x.index_select(0, place[torch.from_numpy(batch.packed.last)])  # (b, d)
+
+    def states(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
+        """Hidden states (n, d) step by step, and the row of each slot in them (s,)."""
+        slots, alive, place = (torch.from_numpy(part) for part in by_step(batch.packed))  # (n,), (steps,), (s,)
+        table = w["item" if self.tied else "input"]
+        x = nn.rows(table, batch.item[slots]) * math.sqrt(self.dim)  # (n, d)
+        start = x.new_zeros((1, int(alive[0]), self.dim))  # (1, b, d)
+        for b in range(self.blocks):
+            x = nn.dropout(x, self.dropout, noise)
+            gates = [w[f"{b}.in"], w[f"{b}.state"], w[f"{b}.in.bias"], w[f"{b}.state.bias"]]
+            x, _ = torch.gru(x, alive, start, gates, True, 1, 0.0, False, False)  # (n, d)
+        return nn.dropout(x, self.dropout, noise), place
+
+
+@dataclass(kw_only=True, eq=False)
+class GRU4Rec(SequenceModel):
+    """GRU4Rec: a recurrent network over the sequence of a user's items.
+
+    Gated recurrent units (GRU) read the last `max_len` items of a user one after the other. The inner product of the
+    state h_t after item t with the embedding v_i is the score of item i as the next one. With the default loss it
+    minimises, over all positions t of all users, the cross-entropy of the next item among all items:
+
+        - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
+
+    The losses of the papers are settings: `loss="top1"` (2016) and `loss="bpr_max"` (2018) with `negatives` items that
+    all users of a step share. Instead of session-parallel mini-batches, whose gradients end at the border of a batch,
+    each step reads whole sequences. Dropout is applied to the inputs of each layer and to the last states.
+    `tied=False` gives inputs an embedding table of their own. `sse_item` and `sse_target` replace inputs and targets
+    by random items in training (stochastic shared embeddings).
+
+    Use it as the recurrent baseline beside `SASRec`, and where recent items matter much more than older ones. Ratings
+    are not used. Unseen users are scored by running the network over their history, without any training.
+
+    Cost per epoch: about 3 * tokens * dim * (6 * blocks * dim + items) multiply-adds for softmax over all items. Unlike
+    attention, the steps of a sequence cannot be computed in parallel: with long histories an epoch takes longer than
+    one of `SASRec`. Nothing is computed for padding.
+
+    References
+    ----------
+    Hidasi, Karatzoglou, Baltrunas and Tikk, Session-based Recommendations with Recurrent Neural Networks, ICLR 2016.
+    Hidasi and Karatzoglou, Recurrent Neural Networks with Top-k Gains for Session-based Recommendations, CIKM 2018.
+    """
+
+    blocks: int = param(1, "layers of gated recurrent units", low=1, high=16, search=(1, 2))
+    tied: bool = param(True, "inputs and scores use the same item embeddings")
+
+    by_default: ClassVar[bool] = False  # recurrent steps take longer than attention
+
+    def _network(self) -> GRUNetwork:
+        return GRUNetwork(
+            items=len(self.items_), dim=self.dim, blocks=self.blocks, tied=self.tied, dropout=self.dropout
+        )

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array
 
 from corank.kernels import csr
+from corank.kernels.threads import run
 
 
 def random_triples(seed, n=200, rows=9, columns=7):
@@ -79,3 +82,16 @@ def test_merge_returns_what_is_left():
     assert indptr.tolist() == [0, 2, 2, 3]
     assert index[:3].tolist() == [1, 2, 0]
     assert value[:3].tolist() == [3, 3, 9]
+
+
+@pytest.mark.parametrize("distinct", [1, 5, 1000])
+def test_levels_number_the_distinct_values_of_each_row(distinct):
+    rng = np.random.default_rng(distinct)
+    indptr = np.array([0, 0, 1, 7, 400, 1000])
+    value = rng.integers(0, distinct, 1000).astype(np.float32) / 7
+    level, width = np.empty(1000, np.int32), np.empty(5, np.int32)
+    run(csr.levels, 5, indptr, value, level, width, cost=indptr)
+    for row, (a, b) in enumerate(itertools.pairwise(indptr)):
+        found, place = np.unique(value[a:b], return_inverse=True)
+        assert width[row] == found.size
+        np.testing.assert_array_equal(level[a:b], place)

@@ -15,16 +15,24 @@ from .show import Steps, ranking_text, say, titles_of
 
 def demo(args: Args) -> None:
     """All models on synthetic data, with the oracle as upper bound."""
+    from ..models import available, find
+    from .warm import warming
+
+    models = [name for name in available() if find(name).suits("implicit")]
+    with warming(models):
+        _demo(args, models)
+
+
+def _demo(args: Args, models: list[str]) -> None:
     from ..datasets.synthetic import realistic
     from ..experiment.experiment import Experiment
-    from ..models import available, find
 
     say("generating data with a known ground truth (the `oracle` row is the best that any method could do)")
     made = realistic(seed=args.seed)
     say(str(made.data.describe()))
     experiment = Experiment(
         data=made.data,
-        models=[made.oracle, *(name for name in available() if find(name).suits("implicit"))],
+        models=[made.oracle, *models],
         seed=args.seed,
         name="demo on synthetic data",
     )

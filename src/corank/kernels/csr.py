@@ -88,15 +88,31 @@ def sort_rows(start: int, stop: int, indptr: np.ndarray, index: np.ndarray, valu
 @kernel
 def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: np.ndarray, width: np.ndarray) -> None:
     """level int32[n]: rank of a value among the distinct ones of its row, from 0; width int32[rows]: their number."""
+    # Ratings have few levels, so a sorted list of the distinct values is short; numba's own argsort takes three seconds
+    # to compile.
+    longest = 0
     for i in range(start, stop):
-        first = indptr[i]
-        order = np.argsort(value[first : indptr[i + 1]])
-        rank = 0
-        for q in range(order.size):
-            if q > 0 and value[first + order[q]] != value[first + order[q - 1]]:
-                rank += 1
-            level[first + order[q]] = rank
-        width[i] = rank + 1 if order.size > 0 else 0
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    distinct = np.empty(longest, np.float32)
+    for i in range(start, stop):
+        count = 0
+        for second in range(2):  # the distinct values first, then the place of each entry among them
+            for p in range(indptr[i], indptr[i + 1]):
+                low, high = 0, count
+                while low < high:
+                    middle = (low + high) >> 1
+                    if distinct[middle] < value[p]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if second == 1:
+                    level[p] = low
+                elif low == count or distinct[low] != value[p]:
+                    for q in range(count, low, -1):
+                        distinct[q] = distinct[q - 1]
+                    distinct[low] = value[p]
+                    count += 1
+        width[i] = count
 
 
 def merged(indptr: np.ndarray, index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -78,8 +78,14 @@ def rank_all(
         size = n - (high - low)
         for p in range(indptr[b], indptr[b + 1]):
             row[index[p]] = mine[p]
-            at = low + np.searchsorted(known_index[low:high], index[p])
-            if at < high and known_index[at] == index[p]:
+            left, right = low, high  # bisection: is this item among the known ones?
+            while left < right:
+                middle = (left + right) >> 1
+                if known_index[middle] < index[p]:
+                    left = middle + 1
+                else:
+                    right = middle
+            if left < high and known_index[left] == index[p]:
                 size += 1
         candidates[b] = size
         for p in range(indptr[b], indptr[b + 1]):

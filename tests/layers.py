@@ -23,6 +23,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("experiment",),
     ("cli", "__main__"),
 ]
+METHODS = ("models", "kernels", "nn", "graph")  # folders that hold methods
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # Imports that point up, inside a function, where a lower part offers the work of a higher one as a method.
@@ -38,6 +39,7 @@ class Module:
     name: str
     path: Path
     imports: set[str] = field(default_factory=set)
+    eager: set[str] = field(default_factory=set)  # of these, the imports at the top of the file
     lines: int = 0
 
     @property
@@ -54,19 +56,20 @@ def modules() -> dict[str, Module]:
         if name:
             found[name] = Module(name, path)
     for module in found.values():
-        text = module.path.read_text("utf-8")
-        module.lines = text.count("\n")
+        tree = ast.parse(module.path.read_text("utf-8"))
+        module.lines = module.path.read_text("utf-8").count("\n")
         package = list(module.path.relative_to(SOURCE).parts[:-1])
-        for node in _imports(ast.parse(text)):
+        for node in _imports(tree):
             base = package[: len(package) + 1 - node.level]
             target = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
                 inner = f"{target}.{alias.name}".lstrip(".")
-                if inner in found:
-                    module.imports.add(inner)
-                elif target in found:
-                    module.imports.add(target)
-        module.imports.discard(module.name)
+                other = inner if inner in found else target
+                if other in found and other != module.name:
+                    names = [alias.name] if node.module else _attributes(tree, alias.asname or alias.name)
+                    reached = {other, *_lazily_resolved(found[other], names)}
+                    module.imports |= reached
+                    module.eager |= reached if node in tree.body else set()
     return found
 
 
@@ -84,12 +87,33 @@ def _imports(tree: ast.AST) -> list[ast.ImportFrom]:
     return found
 
 
-def closure(start: str, all_modules: dict[str, Module]) -> set[str]:
-    """A module and all that it imports, directly or not."""
-    reached, waiting = set(), [start]
+def _attributes(tree: ast.AST, name: str) -> list[str]:
+    """What a file takes from the module that it calls `name`: nn.Trainer, nn.dropout, ..."""
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)]
+    return [node.attr for node in nodes if node.value.id == name]
+
+
+def _lazily_resolved(package: Module, names: list[str]) -> set[str]:
+    """The modules behind names that a package resolves on first use, as its table `HOME` says (`nn`)."""
+    for node in ast.parse(package.path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "HOME":
+            home = ast.literal_eval(node.value)
+            return {f"{package.name}.{home[name]}" for name in names if name in home}
+    return set()
+
+
+def closure(start: str, all_modules: dict[str, Module], *, facades: bool = True) -> set[str]:
+    """A module and all that it imports, directly or not.
+
+    Without facades, imports inside functions count for methods only: in the contract and the data types they hand over
+    to another part (`Dataset.describe`, validation in `fit`), which a reader of a model need not open.
+    """
+    reached: set[str] = set()
+    waiting = [start]
     while waiting:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
-            waiting += all_modules[name].imports
+            module = all_modules[name]
+            waiting += module.imports if facades or module.part in METHODS else module.eager
     return reached

@@ -79,3 +79,12 @@ def test_merge_returns_what_is_left():
     assert indptr.tolist() == [0, 2, 2, 3]
     assert index[:3].tolist() == [1, 2, 0]
     assert value[:3].tolist() == [3, 3, 9]
+
+
+def test_levels_rank_the_distinct_values_of_each_row():
+    value = np.array([3, 1, 3, 5, 2, 2, 0.5], np.float32)
+    indptr = np.array([0, 4, 4, 6, 7], np.int64)
+    level, width = np.empty(7, np.int32), np.empty(4, np.int32)
+    csr.levels(0, 4, indptr, value, level, width)
+    assert level.tolist() == [1, 0, 1, 2, 0, 0, 0]
+    assert width.tolist() == [3, 0, 1, 1]

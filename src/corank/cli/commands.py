@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import inspect
 import itertools
 import json
 import shlex
@@ -216,7 +217,7 @@ def models(args: Args) -> None:
         say("\ncorank models NAME lists the hyper-parameters")
         return
     cls = find(args.name)
-    print((sys.modules[cls.__module__].__doc__ or "").strip())
+    print(inspect.getdoc(cls))
     print()
     for name, (_, _, default, rule) in params_of(cls).items():
         choices = f"; one of {', '.join(map(str, rule.choices))}" if rule.choices else ""

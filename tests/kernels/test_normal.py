@@ -51,3 +51,21 @@ def test_add_outer(n):
     normal.add_outer(left, rows, n, A)
     lower = np.tri(n, dtype=bool)
     np.testing.assert_allclose(A[:n, :n][lower], (left.T @ rows)[:n, :n][lower], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("filled", [0, 3, 8])
+@pytest.mark.parametrize("entries", [0, 2, 5, 20])
+def test_gather(filled, entries):
+    """Rows that are filled stay, free ones take scaled vectors and a constant, and what remains is 0."""
+    rng = np.random.default_rng(entries)
+    V = rng.normal(size=(9, 3)).astype(np.float32)
+    index = rng.integers(0, 9, entries + 4).astype(np.int32)
+    rows = np.full((normal.ROWS, 8), 7, np.float32)
+    rows[:, 4:] = 0
+    end = normal.gather(filled, index, 4, 4 + entries, V, np.float32(2), np.float32(5), rows)
+    assert end == min(filled + entries, normal.ROWS)
+    assert (rows[:filled, :4] == 7).all()
+    np.testing.assert_array_equal(rows[filled:end, :3], 2 * V[index[4 : 4 + end - filled]])
+    assert (rows[filled:end, 3] == 5).all()
+    assert not rows[end:].any()
+    assert not rows[:, 4:].any()

@@ -150,6 +150,7 @@ def test_deeper_layers_see_further(data):
 
 def test_a_cold_node_is_cold_in_every_layer(data):
     """It gets the biases of the layers only, whatever the layer."""
+    from corank.nn.loop import one_thread
     from corank.nn.noise import Noise
     from corank.nn.parameters import Layout
     from corank.nn.rating_graph import RatingGraph
@@ -162,9 +163,10 @@ def test_a_cold_node_is_cold_in_every_layer(data):
     for layer in range(2):
         w[f"{layer}.output.bias"].fill_(layer + 1.0)
     cold = []
-    for seed in range(300):
-        states = encoder.states(w, graph, None, Noise(seed))[1:]
-        cold.append(torch.stack([(state["user"] == layer + 1).all(1) for layer, state in enumerate(states)]))
+    with one_thread():  # threads of torch wait for each other after each of many small operations
+        for seed in range(300):
+            states = encoder.states(w, graph, None, Noise(seed))[1:]
+            cold.append(torch.stack([(state["user"] == layer + 1).all(1) for layer, state in enumerate(states)]))
     rated = np.unique(graph.user)
     gone = torch.stack(cold)[:, :, rated]
     assert torch.equal(gone[:, 0], gone[:, 1])

@@ -30,13 +30,13 @@ def encode(args: Args) -> None:
     edges = graph.index.size if args.directed else graph.index.size // 2
     kind = "directed edge" if args.directed else "edge"
     say(f"{args.file}: {counted(len(nodes), 'node')}, {counted(edges, kind)}")
-    said = start = time.monotonic()
+    last_line = start = time.monotonic()
 
     def progress(done: int, total: int) -> None:
-        nonlocal said
-        if time.monotonic() - said > QUIET:
-            said = time.monotonic()
-            say(f"  {done:,} of {total:,} steps, {said - start:.0f} s")
+        nonlocal last_line
+        if time.monotonic() - last_line > QUIET:
+            last_line = time.monotonic()
+            say(f"  {done:,} of {total:,} steps, {last_line - start:.0f} s")
 
     dna = graphs.encode(graph, **options, tight=args.tight, on_step=progress)
     dna.save(out, nodes, sparse=args.sparse)

@@ -1,4 +1,4 @@
-"""Commands and their options. The flags of a model are generated from the fields of its dataclass."""
+"""The commands and their options."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..errors import CorankError, suggest
-from ..params import params_of
 from . import data as data_commands
 from . import experiments, fitting, models, saved
 from . import graph as graph_commands
+from .flags import data_flags, edge_flags, graph_flags, list_flags, model_and_file, protocol_flags, task_flag
 
 _YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help shows the options; to try it: corank demo"
+Command = Callable[[str, Callable[..., Any], str], "Parser"]  # (name, function, help) -> its parser
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,109 +41,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
         made.set_defaults(run=run)
         return made
 
-    demo = command(
-        "demo", experiments.demo, "compare all models on synthetic data, whose best possible result is known"
-    )
-    demo.add_argument("-o", "--out", default="corank-demo", help="folder for the report and the best model")
-    demo.add_argument("--seed", type=int, default=0, help="random seed of the data and the models (default 0)")
-
-    compare = command(
-        "compare", experiments.compare_models, "compare models on your data: leaderboard, report, best model"
-    )
-    compare.add_argument(
-        "file", metavar="FILE", help="ratings as CSV, Parquet, a known archive, a dataset name or an experiment TOML"
-    )
-    compare.add_argument("-o", "--out", default="corank-results", help="folder for the report and the best model")
-    compare.add_argument("--models", help="names separated by commas (default: all models of the task)")
-    compare.add_argument(
-        "--tune", type=int, metavar="N", help="tune every model first, with N trials on validation rows"
-    )
-    compare.add_argument("--seed", type=int, help="random seed of splits, negatives and models (default 0)")
-    _data_flags(compare)
-    _edge_flags(compare)
-    _protocol_flags(compare)
-    _task_flag(compare)
-
-    fit = command("fit", fitting.fit, "train one model on all rows and save it")
-    _model_and_file(fit, argv)
-    fit.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save it, e.g. m.corank")
-    fit.add_argument(
-        "--checkpoint", metavar="FILE", help="file for the state of training: an interrupted fit resumes from it"
-    )
-    fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one written by `corank tune`")
-
-    tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")
-    _model_and_file(tune, argv)
-    tune.add_argument(
-        "-o", "--out", metavar="TOML", help="where to write the best hyper-parameters (default: MODEL.toml)"
-    )
-    tune.add_argument("--trials", type=int, default=30, help="number of trials (default 30)")
-    tune.add_argument(
-        "--storage", metavar="DIR", help="folder for the state of the search, to resume it (default: .corank-tune)"
-    )
-    _protocol_flags(tune)
-    _task_flag(tune)
-
-    evaluate = command("evaluate", saved.evaluate, "evaluate a saved model on new rows")
-    evaluate.add_argument("model", metavar="MODEL")
-    evaluate.add_argument(
-        "file", metavar="FILE", help="test rows; those with users or items unknown to the model are left out"
-    )
-    _data_flags(evaluate)
-    _protocol_flags(evaluate, split=False)
-    evaluate.add_argument("--seed", type=int, help="random seed of sampled negatives (default 0)")
-
-    recommend = command("recommend", saved.recommend, "recommend items for users, or for a history")
-    recommend.add_argument("model", metavar="MODEL")
-    recommend.add_argument(
-        "--user", action="append", metavar="ID", help="a user of the training data (may be repeated)"
-    )
-    recommend.add_argument("--history", metavar="ID,ID,...", help="items of an unseen user, oldest first")
-    recommend.add_argument("--all", action="store_true", help="all users of the training data")
-    recommend.add_argument("--candidates", metavar="ID,ID,...", help="recommend only from these items")
-    recommend.add_argument("--seen", action="store_true", help="do not exclude items that the user has seen")
-    recommend.add_argument("-o", "--out", metavar="CSV", help="write user,item,score,rank to a file")
-    _list_flags(recommend)
-
-    similar = command("similar", saved.similar, "the items most similar to an item")
-    similar.add_argument("model", metavar="MODEL")
-    similar.add_argument("--item", action="append", required=True, metavar="ID", help="an item (may be repeated)")
-    _list_flags(similar)
-
-    listing = command(
-        "models", models.list_models, "list all models; with a name, its description and hyper-parameters"
-    )
-    listing.add_argument("name", nargs="?")
-
-    data = command("data", data_commands.help_, "describe, download or generate data")
-    parts = data.add_subparsers(metavar="describe|fetch|list|synth", parser_class=Parser)
-    describe = parts.add_parser("describe", help="counts, density, distributions, time span", allow_abbrev=False)
-    describe.add_argument("file", metavar="FILE")
-    describe.set_defaults(run=data_commands.describe)
-    _data_flags(describe)
-    fetch = parts.add_parser("fetch", help="download a public dataset from its publisher", allow_abbrev=False)
-    fetch.add_argument("name")
-    fetch.add_argument("--root", help="folder (default: CORANK_DATA or the cache folder)")
-    fetch.set_defaults(run=data_commands.fetch)
-    listed = parts.add_parser("list", help="the public datasets that corank can read", allow_abbrev=False)
-    listed.set_defaults(run=data_commands.list_)
-    synth = parts.add_parser("synth", help="generate synthetic data", allow_abbrev=False)
-    synth.add_argument("kind", choices=("realistic", "simulation", "markov"))
-    synth.add_argument("-o", "--out", required=True, metavar="CSV")
-    synth.add_argument("--users", type=int)
-    synth.add_argument("--items", type=int)
-    synth.add_argument("--rows", type=int, help="realistic only")
-    synth.add_argument("--seed", type=int, default=0)
-    synth.set_defaults(run=data_commands.synth)
-
-    graph = command("graph", graph_commands.help_, "features of the nodes of a graph")
-    kinds = graph.add_subparsers(metavar="encode", parser_class=Parser)
-    _graph_flags(kinds.add_parser("encode", help="Graph DNA: neighbourhoods as Bloom filters", allow_abbrev=False))
-
-    reproduce = command("reproduce", experiments.reproduce, "run an experiment file and write its result page")
-    reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
-    reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
-
+    _experiment_commands(command)
+    _training_commands(command, argv)
+    _saved_model_commands(command)
+    _model_and_data_commands(command)
+    _reproduce_command(command)
     if not argv:
         parser.print_help()
         sys.exit(0)
@@ -162,6 +65,121 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return args
 
 
+def _experiment_commands(command: Command) -> None:
+    demo = command(
+        "demo", experiments.demo, "compare all models on synthetic data, whose best possible result is known"
+    )
+    demo.add_argument("-o", "--out", default="corank-demo", help="folder for the report and the best model")
+    demo.add_argument("--seed", type=int, default=0, help="random seed of the data and the models (default 0)")
+
+    compare = command(
+        "compare", experiments.compare_models, "compare models on your data: leaderboard, report, best model"
+    )
+    compare.add_argument(
+        "file", metavar="FILE", help="ratings as CSV, Parquet, a known archive, a dataset name or an experiment TOML"
+    )
+    compare.add_argument("-o", "--out", default="corank-results", help="folder for the report and the best model")
+    compare.add_argument("--models", help="names separated by commas (default: all models of the task)")
+    compare.add_argument(
+        "--tune", type=int, metavar="N", help="tune every model first, with N trials on validation rows"
+    )
+    compare.add_argument("--seed", type=int, help="random seed of splits, negatives and models (default 0)")
+    data_flags(compare)
+    edge_flags(compare)
+    protocol_flags(compare)
+    task_flag(compare)
+
+
+def _training_commands(command: Command, argv: list[str]) -> None:
+    fit = command("fit", fitting.fit, "train one model on all rows and save it")
+    model_and_file(fit, argv)
+    fit.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save it, e.g. m.corank")
+    fit.add_argument(
+        "--checkpoint", metavar="FILE", help="file for the state of training: an interrupted fit resumes from it"
+    )
+    fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one written by `corank tune`")
+
+    tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")
+    model_and_file(tune, argv)
+    tune.add_argument(
+        "-o", "--out", metavar="TOML", help="where to write the best hyper-parameters (default: MODEL.toml)"
+    )
+    tune.add_argument("--trials", type=int, default=30, help="number of trials (default 30)")
+    tune.add_argument(
+        "--storage", metavar="DIR", help="folder for the state of the search, to resume it (default: .corank-tune)"
+    )
+    protocol_flags(tune)
+    task_flag(tune)
+
+
+def _saved_model_commands(command: Command) -> None:
+    evaluate = command("evaluate", saved.evaluate, "evaluate a saved model on new rows")
+    evaluate.add_argument("model", metavar="MODEL")
+    evaluate.add_argument(
+        "file", metavar="FILE", help="test rows; those with users or items unknown to the model are left out"
+    )
+    data_flags(evaluate)
+    protocol_flags(evaluate, split=False)
+    evaluate.add_argument("--seed", type=int, help="random seed of sampled negatives (default 0)")
+
+    recommend = command("recommend", saved.recommend, "recommend items for users, or for a history")
+    recommend.add_argument("model", metavar="MODEL")
+    recommend.add_argument(
+        "--user", action="append", metavar="ID", help="a user of the training data (may be repeated)"
+    )
+    recommend.add_argument("--history", metavar="ID,ID,...", help="items of an unseen user, oldest first")
+    recommend.add_argument("--all", action="store_true", help="all users of the training data")
+    recommend.add_argument("--candidates", metavar="ID,ID,...", help="recommend only from these items")
+    recommend.add_argument("--seen", action="store_true", help="do not exclude items that the user has seen")
+    recommend.add_argument("-o", "--out", metavar="CSV", help="write user,item,score,rank to a file")
+    list_flags(recommend)
+
+    similar = command("similar", saved.similar, "the items most similar to an item")
+    similar.add_argument("model", metavar="MODEL")
+    similar.add_argument("--item", action="append", required=True, metavar="ID", help="an item (may be repeated)")
+    list_flags(similar)
+
+
+def _model_and_data_commands(command: Command) -> None:
+    listing = command(
+        "models", models.list_models, "list all models; with a name, its description and hyper-parameters"
+    )
+    listing.add_argument("name", nargs="?")
+
+    data = command("data", data_commands.help_, "describe, download or generate data")
+    parts = data.add_subparsers(metavar="describe|fetch|list|synth", parser_class=Parser)
+    describe = parts.add_parser("describe", help="counts, density, distributions, time span", allow_abbrev=False)
+    describe.add_argument("file", metavar="FILE")
+    describe.set_defaults(run=data_commands.describe)
+    data_flags(describe)
+    fetch = parts.add_parser("fetch", help="download a public dataset from its publisher", allow_abbrev=False)
+    fetch.add_argument("name")
+    fetch.add_argument("--root", help="folder (default: CORANK_DATA or the cache folder)")
+    fetch.set_defaults(run=data_commands.fetch)
+    listed = parts.add_parser("list", help="the public datasets that corank can read", allow_abbrev=False)
+    listed.set_defaults(run=data_commands.list_)
+    synth = parts.add_parser("synth", help="generate synthetic data", allow_abbrev=False)
+    synth.add_argument("kind", choices=("realistic", "simulation", "markov"))
+    synth.add_argument("-o", "--out", required=True, metavar="CSV")
+    synth.add_argument("--users", type=int)
+    synth.add_argument("--items", type=int)
+    synth.add_argument("--rows", type=int, help="realistic only")
+    synth.add_argument("--seed", type=int, default=0)
+    synth.set_defaults(run=data_commands.synth)
+
+    graph = command("graph", graph_commands.help_, "features of the nodes of a graph")
+    kinds = graph.add_subparsers(metavar="encode", parser_class=Parser)
+    encode = kinds.add_parser("encode", help="Graph DNA: neighbourhoods as Bloom filters", allow_abbrev=False)
+    encode.set_defaults(run=graph_commands.encode)
+    graph_flags(encode)
+
+
+def _reproduce_command(command: Command) -> None:
+    reproduce = command("reproduce", experiments.reproduce, "run an experiment file and write its result page")
+    reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
+    reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
+
+
 def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Refuse `--directed true` and `--directed=true`: switches take no value."""
     apart = [(a, b) for a, b in itertools.pairwise(argv) if b.lower() in _YES_NO]
@@ -172,113 +190,3 @@ def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:
                 on = action.option_strings[0]
                 off = f"--no-{on.removeprefix('--')}" if both else "nothing"
                 raise CorankError(f"{flag} takes no value, and {value!r} follows it: write {on} for yes, {off} for no")
-
-
-def _model_and_file(parser: Parser, argv: list[str]) -> None:
-    """MODEL, FILE, and one flag per hyper-parameter of the model."""
-    from ..models import available, find
-
-    parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
-    parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")
-    _data_flags(parser)
-    _edge_flags(parser)
-    if not argv or argv[0] != parser.prog.split()[-1]:
-        return
-    # The model may be at any position; if no word is a model, `find` reports the first one as a typo.
-    asked = next((w for w in argv[1:] if w in available()), argv[1] if len(argv) > 1 else "-")
-    if asked.startswith("-"):
-        return
-    group = parser.add_argument_group(f"hyper-parameters of {asked}")
-    for name, (kind, _, default, rule) in params_of(find(asked)).items():
-        options: dict[str, Any] = {"dest": f"param_{name}", "default": argparse.SUPPRESS}
-        if kind is bool:
-            options["action"] = argparse.BooleanOptionalAction
-        else:
-            options |= {
-                "type": kind,
-                "choices": rule.choices,
-                "metavar": None if rule.choices else kind.__name__.upper(),
-            }
-        flags = dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}"])
-        group.add_argument(*flags, help=f"{rule.doc} (default {default})".replace("%", "%%"), **options)
-
-
-def _graph_flags(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=graph_commands.encode)
-    parser.add_argument(
-        "file", metavar="EDGES", help="a table with one row per edge: source, target and perhaps a weight"
-    )
-    parser.add_argument("-o", "--out", required=True, metavar="NPZ", help="where to write the arrays, e.g. dna.npz")
-    parser.add_argument("--depth", type=int, metavar="D", help="radius of a neighbourhood in steps (default 2)")
-    parser.add_argument(
-        "--capacity", type=int, metavar="N", help="nodes that a filter can hold at that error rate (default 500)"
-    )
-    parser.add_argument(
-        "--error", type=float, metavar="P", help="false positive rate of a filter at its capacity (default 0.1)"
-    )
-    parser.add_argument("--tight", action="store_true", help="half the bits: no more than the error rate needs")
-    parser.add_argument(
-        "--theta", type=float, metavar="N", help="stop growing the neighbourhood of a node beyond N nodes"
-    )
-    parser.add_argument("--seed", type=int, help="random seed of the hashes and of the order of neighbours (default 0)")
-    parser.add_argument("--directed", action="store_true", help="edges lead from source to target only")
-    parser.add_argument(
-        "--sparse", action="store_true", help="write the bits as a sparse matrix for scipy.sparse.load_npz"
-    )
-    group = parser.add_argument_group("the table")
-    for column in ("source", "target", "weight"):
-        group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
-    group.add_argument("--separator", help="between columns (default: guessed)")
-
-
-def _data_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the table")
-    for column in ("user", "item", "value", "time"):
-        group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
-    group.add_argument("--separator", help="between columns (default: guessed)")
-    group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
-    group.add_argument("--positive", type=float, metavar="V", help="drop rows with a value below V")
-
-
-def _edge_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("graphs")
-    for side, who in (("user", "friends; users with edges but without rows are kept"), ("item", "related items")):
-        text = f"a table with one row per edge, for models with a {side} graph: {who}"
-        group.add_argument(f"--{side}-edges", metavar="FILE", help=text)
-
-
-def _protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
-    group = parser.add_argument_group("evaluation")
-    if split:
-        group.add_argument(
-            "--split",
-            help="leave_last_out, holdout, time_cut, strong_generalization or cold_users (default: by the data)",
-        )
-    group.add_argument(
-        "--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; models are ranked by the first"
-    )
-    group.add_argument("--protocol", help="full, sampled or rated (default full)")
-    # Where a model has a hyper-parameter `negatives`, --negatives is that one.
-    names = [n for n in ("--sampled-negatives", "--negatives") if n not in parser._option_string_actions]
-    group.add_argument(
-        *names,
-        dest="negatives",
-        type=int,
-        metavar="N",
-        help="number of negatives per user, protocol sampled (default 100)",
-    )
-    group.add_argument("--popular", action="store_true", help="draw negatives by popularity, protocol sampled")
-    group.add_argument("--relevant", type=float, metavar="V", help="test rows below V are not relevant")
-
-
-def _task_flag(parser: argparse.ArgumentParser) -> None:
-    text = (
-        "implicit: which items will a user take next? (default) explicit: in which order does a user rate items? "
-        "sequential: as implicit, with the models that read a history in order"
-    )
-    parser.add_argument("--task", choices=("implicit", "explicit", "sequential"), help=text)
-
-
-def _list_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-k", type=int, default=10, help="number of items per list (default 10)")
-    parser.add_argument("--titles", metavar="FILE", help="a table of item ids and titles to show")

@@ -103,7 +103,7 @@ class Steps:
     def __init__(self) -> None:
         self.stop = Stop()
         self.bar: Any = None
-        self.said = time.monotonic()  # time of the last line, where there is no bar
+        self.last_line = time.monotonic()  # time of the last line, where there is no bar
 
     def __enter__(self) -> Self:
         self.stop.__enter__()
@@ -149,8 +149,8 @@ class Steps:
             if what == "start":
                 self.bar.update(self.task, total=event["of"])
             self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
-        if what == "epoch" and self.bar is None and time.monotonic() - self.said > QUIET:
-            self.said = time.monotonic()
+        if what == "epoch" and self.bar is None and time.monotonic() - self.last_line > QUIET:
+            self.last_line = time.monotonic()
             say(f"  {label:<14}  {note}")
         if what in ("done", "failed") or (what == "trial" and self.bar is None):
             (self.bar.console.print if self.bar is not None else say)(f"  {label:<14}  {note}")

@@ -1,4 +1,4 @@
-"""`Positions`: where the test items of each user are ranked, which is all that a metric may look at."""
+"""`Positions`: the ranks of the test items of each user, from which all metrics are computed."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def tune(
             raise optuna.TrialPruned
         return sign * _score(candidate, split, metric, options)
 
-    def told(study: Any, trial: Any) -> None:
+    def report_trial(study: Any, trial: Any) -> None:
         best = sign * study.best_value if any(t.value is not None for t in study.trials) else None
         event = {"event": "trial", "trial": trial.number + 1, "of": trials, "params": trial.params, "best": best}
         if on_trial is not None and on_trial(event) is False:
@@ -129,7 +129,7 @@ def tune(
     if not study.trials:  # the model as given is the first trial: a search never ends below it
         study.enqueue_trial(given, user_attrs={"given": True})
     if _ended(study) < trials:
-        study.optimize(objective, n_trials=trials - _ended(study), callbacks=[told])
+        study.optimize(objective, n_trials=trials - _ended(study), callbacks=[report_trial])
     try:
         best = study.best_trial
     except ValueError:

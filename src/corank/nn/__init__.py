@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .noise import dropout as dropout
     from .parameters import Layout as Layout
     from .parameters import Parameter as Parameter
+    from .recurrent import gru as gru
     from .tables import rows as rows
 
 HOME = {
@@ -29,6 +30,7 @@ HOME = {
     "dropout": "noise",
     "Layout": "parameters",
     "Parameter": "parameters",
+    "gru": "recurrent",
     "rows": "tables",
 }
 

@@ -53,7 +53,7 @@ def hidden(model, *histories):
 
 def twin(model, items):
     """The same states by torch.nn.GRU."""
-    net, w = model._views()
+    w = model._views()[1]
     gru = torch.nn.GRU(model.dim, model.dim, model.blocks, batch_first=True)
     with torch.no_grad():
         for b in range(model.blocks):

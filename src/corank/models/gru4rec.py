@@ -66,15 +66,14 @@ class GRUNetwork:
 
     def states(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
         """Hidden states (n, d) step by step, and the row of each slot in them (s,)."""
-        slots, alive, place = (torch.from_numpy(part) for part in by_step(batch.packed))  # (n,), (steps,), (s,)
-        table = w["item" if self.tied else "input"]
-        x = nn.rows(table, batch.item[slots]) * math.sqrt(self.dim)  # (n, d)
-        start = x.new_zeros((1, int(alive[0]), self.dim))  # (1, b, d)
+        slots, alive, place = by_step(batch.packed)  # (n,), (steps,), (s,)
+        table = w["item" if self.tied else "input"]  # (items, d)
+        x = nn.rows(table, batch.item[torch.from_numpy(slots)]) * math.sqrt(self.dim)  # (n, d)
         for b in range(self.blocks):
-            x = nn.dropout(x, self.dropout, noise)
-            gates = [w[f"{b}.in"], w[f"{b}.state"], w[f"{b}.in.bias"], w[f"{b}.state.bias"]]
-            x, _ = torch.gru(x, alive, start, gates, True, 1, 0.0, False, False)  # (n, d)
-        return nn.dropout(x, self.dropout, noise), place
+            x = nn.dropout(x, self.dropout, noise)  # (n, d)
+            gates = w[f"{b}.in"], w[f"{b}.state"], w[f"{b}.in.bias"], w[f"{b}.state.bias"]  # (3 d, d) and (3 d,), twice
+            x = nn.gru(x, alive.tolist(), *gates)  # (n, d)
+        return nn.dropout(x, self.dropout, noise), torch.from_numpy(place)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -97,8 +96,7 @@ class GRU4Rec(SequenceModel):
     are not used. Unseen users are scored by running the network over their history, without any training.
 
     Cost per epoch: about 3 * tokens * dim * (6 * blocks * dim + items) multiply-adds for softmax over all items. Unlike
-    attention, the steps of a sequence cannot be computed in parallel: with long histories an epoch takes longer than
-    one of `SASRec`. Nothing is computed for padding.
+    attention, the steps of a sequence cannot be computed in parallel. Nothing is computed for padding.
 
     References
     ----------

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .rating_graph import feature_layer as feature_layer
     from .rating_graph import feature_parameters as feature_parameters
     from .sparse import Pattern as Pattern
+    from .recurrent import gru as gru
     from .tables import rows as rows
 
 HOME = {
@@ -43,6 +44,7 @@ HOME = {
     "feature_layer": "rating_graph",
     "feature_parameters": "rating_graph",
     "Pattern": "sparse",
+    "gru": "recurrent",
     "rows": "tables",
 }
 

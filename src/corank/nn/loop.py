@@ -1,10 +1,10 @@
-"""One training loop for torch models: parts of a batch side by side, one fused Adam step on one flat vector.
+"""Steps of training for torch models: parts of a batch in parallel, one fused Adam step on one flat vector.
 
-Reproducible to the bit whatever the number of threads: a batch is dealt to a fixed number of parts, each is worked on
-by one thread alone, with a gradient of its own, and the gradients are added in order. That also beats torch's threads
-within an operation, which wait for each other after each of hundreds of small ones.
+The same bits for any number of threads: a batch is divided into a fixed number of parts, each is computed by a single
+thread with a gradient of its own, and the gradients are added in order. That is also faster than torch's threads within
+an operation, which wait for each other after each of hundreds of small operations.
 
-All state is numpy arrays that are changed in place (weights and two moments), so that a checkpoint can put them back.
+All state is numpy arrays that are changed in place (weights and two moments), so that a checkpoint can restore them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from .parameters import Layout
 from .tables import add_gradient, with_sink
 
 Floats = NDArray[np.float32]
-Part = Callable[[dict[str, Tensor]], Tensor]  # weights -> its share of the loss
+Part = Callable[[dict[str, Tensor]], Tensor]  # weights -> its contribution to the loss
 
 
 class Trainer:
     """Adam (or, with weight decay, AdamW) on the parameters of a `Layout` that live in `weights`.
 
-    first, second : its moments, arrays like weights, zero before the first step.
-    l2 : times the tables is added to their gradient, as if l2 / 2 |.|^2 were in the loss.
+    first, second : Adam's moments, arrays like weights, zero before the first step.
+    lr : learning rate. weight_decay : of tables and matrices; biases and gains are not decayed.
+    l2 : regularisation of the tables, l2 / 2 times their squared norm in the loss.
+    threads : number of parts of a batch that are computed at the same time.
     """
 
     def __init__(
@@ -74,8 +76,8 @@ class Trainer:
             made.state[part] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
         return made
 
-    def _copy(self, number: int) -> dict[str, Tensor]:
-        """The parameters as leaves with gradients of their own, for one part of a batch."""
+    def _leaves(self, number: int) -> None:
+        """Create the leaves (parameters with gradients of their own) of the parts up to `number`."""
         while len(self.leaves) <= number:
             grad = self.total if number == 0 else torch.from_numpy(self.layout.empty())
             leaves = self.layout.views(self.flat)
@@ -87,17 +89,16 @@ class Trainer:
                     leaves[name].grad = view
             self.grads.append(grad[self.rest :])
             self.leaves.append(leaves)
-        return self.leaves[number]
 
     def set_lr(self, lr: float) -> None:
-        """The length of the steps from now on."""
+        """Change the learning rate."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
 
     def step(self, number: int, parts: Sequence[Part], pool: ThreadPoolExecutor | None) -> float:
-        """One step, the `number`-th of all from 1, on the sum of the parts; returns their loss."""
+        """One Adam step, the `number`-th of training from 1, on the sum of the losses of the parts; returns the sum."""
         for at in range(len(parts)):
-            self._copy(at)
+            self._leaves(at)
 
         def work(at: int) -> float:
             self.grads[at].zero_()
@@ -121,7 +122,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[ThreadPoolExecutor | None]:
-        """Threads for the parts of batches, each of which keeps torch to itself."""
+        """Threads for the parts of batches; within each of them torch uses no further threads."""
         with one_thread():
             if self.threads <= 1:
                 yield None
@@ -132,7 +133,7 @@ class Trainer:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch works in the calling thread alone: the parallel work is ours."""
+    """Torch computes in the calling thread only: parallel work is divided here, not inside of operations."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

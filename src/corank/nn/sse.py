@@ -1,14 +1,14 @@
-"""Stochastic shared embeddings: while training, an id is now and then replaced by another one before it is looked up.
+"""Stochastic shared embeddings: in training an id is replaced, with some probability, before it is looked up.
 
 Wu, Li, Hsieh and Sharpnack (NeurIPS 2019). An id is kept with probability 1 - p. Otherwise, with N ids to choose from:
 
-- SSE-SE draws uniformly from all N. The id itself may come, as in the authors' code: a share p (1 - 1/N) changes.
-- SSE-Graph draws from the N - 1 others, each neighbour in the graph rho times as often as each id that is none:
-  the set of neighbours has probability rho deg / (rho deg + N - 1 - deg), and inside a set all are equal.
-  rho below 1 keeps neighbours apart; where everybody is a neighbour, rho makes no difference.
+- SSE-SE draws uniformly from all N ids, the id itself included, as in the authors' code: p (1 - 1/N) of them change.
+- SSE-Graph draws from the N - 1 other ids, each neighbour in the graph rho times as often as each non-neighbour:
+  a neighbour is drawn with probability rho deg / (rho deg + N - 1 - deg), and within each of the two sets uniformly.
+  rho below 1 makes neighbours less likely; where all ids are neighbours, rho makes no difference.
 
-Reserved ids (padding, unknown) are neither replaced nor drawn, and do not count in N. Nothing of size N x N is made:
-the r-th id that is not a neighbour is found by one binary search, for a whole batch at once and without rejection.
+Reserved ids (padding, unknown) are neither replaced nor drawn, and do not count in N. Nothing of size N x N is
+built: the r-th non-neighbour is found by one binary search, for a whole batch at once and without rejection.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .sse_graph import Graph, Integers, reserved_ids
+
+__all__ = ["Graph", "Replacement", "SharedEmbedding", "apply_sse", "sse", "sse_"]
+
 Probability = float | Tensor
-Integers = Tensor | NDArray[np.integer[Any]]
 CSR = tuple[Integers, Integers]
 
 FEW = 4  # reserved ids up to which comparing with each of them is faster than a search
@@ -42,14 +44,14 @@ def sse(
 ) -> Tensor:
     """A new tensor like `indices` in which each id is replaced with probability p.
 
-    indices : ids in [0, size), int64 or int32, of any shape; what is outside stays, for the lookup to complain about.
-    p : a number, or a tensor that broadcasts to the shape of `indices` (e.g. one probability a position).
+    indices : ids in [0, size), int64 or int32, of any shape; ids out of range stay, for the lookup to report.
+    p : a number, or a tensor that broadcasts to the shape of `indices` (e.g. one probability per position).
     reserved : ids that are never replaced and never drawn.
-    graph : for SSE-Graph. A pair (indptr, index) is prepared in each call: make a `Graph` of it once.
-    rho : how many times as often a neighbour is drawn as an id that is none.
+    graph : for SSE-Graph. A pair (indptr, index) is prepared in each call: better make a `Graph` of it once.
+    rho : how many times as often a neighbour is drawn as a non-neighbour.
     generator : of the device of `indices`; torch's global one when absent. p = 0 draws nothing from it.
 
-    One id for a whole sequence: `sse(users[:, None], ...).expand(-1, length)`.
+    To replace the user of a whole sequence: `sse(users[:, None], ...).expand(-1, length)`.
     """
     out = Replacement(size, p, reserved, graph, rho, generator)(indices)
     return indices.clone() if out is indices else out
@@ -69,74 +71,8 @@ def sse_(
     return indices.copy_(Replacement(size, p, reserved, graph, rho, generator)(indices))
 
 
-class Graph:
-    """The neighbours of each id, prepared for SSE-Graph.
-
-    indptr : int[size + 1], index : int[edges]; the neighbours of id j are index[indptr[j] : indptr[j + 1]], in any
-    order. Edges lead one way: give both directions where both are meant. An edge given twice counts once; edges from an
-    id to itself and edges from or to `reserved` ids are left out.
-    """
-
-    def __init__(self, indptr: Integers, index: Integers, *, reserved: Iterable[int] = ()) -> None:
-        start, to = _integers(indptr, "indptr"), _integers(index, "index")
-        if start.size < 2 or start[0] != 0 or (np.diff(start) < 0).any():
-            raise ValueError("indptr must hold size + 1 numbers that start at 0 and never fall")
-        if start[-1] != to.size:
-            raise ValueError(f"indptr ends at {start[-1]} and index has {to.size} entries: they must be equal")
-        self.size = start.size - 1
-        if (wrong := to[(to < 0) | (to >= self.size)]).size:
-            raise ValueError(f"the graph has an edge to id {wrong[0]}, and indptr is for the ids 0 to {self.size - 1}")
-        self.reserved = _reserved(reserved, self.size)
-        ids = self.size - len(self.reserved)
-        if ids < 2:
-            raise ValueError(
-                f"the graph has {ids} ids that are not reserved: SSE-Graph draws another one, so give 2 or more"
-            )
-        # From here on the ids that are not reserved count 0, 1, ..., ids - 1.
-        free = np.ones(self.size, np.bool_)
-        free[list(self.reserved)] = False
-        code = np.cumsum(free) - 1
-        row = np.repeat(np.arange(self.size), np.diff(start))
-        real = free[row] & free[to] & (row != to)
-        edge = np.unique(code[row[real]] * ids + code[to[real]])  # sorted
-        row, to = np.divmod(edge, ids)
-        first = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=ids))])
-        # A neighbour c at place t of its row has c - t non-neighbours below it. That never falls along a row, so with
-        # the row in front all of them are one sorted list, in which a binary search counts for any row.
-        gaps = edge - (np.arange(edge.size) - first[row])
-        # Counted among its non-neighbours, the id itself is the own-th.
-        own = np.arange(ids) - np.bincount(row[to < row], minlength=ids)
-        self.indptr, self.gaps, self.own = (torch.from_numpy(x.astype(np.int64)) for x in (first, gaps, own))
-
-    def to(self, device: torch.device) -> Graph:
-        """The same graph on a device."""
-        moved = object.__new__(Graph)
-        moved.size, moved.reserved = self.size, self.reserved
-        moved.indptr, moved.gaps, moved.own = (x.to(device) for x in (self.indptr, self.gaps, self.own))
-        return moved
-
-    def draw(self, code: Tensor, rho: float, generator: torch.Generator | None) -> Tensor:
-        """Another id for each of `code` (int64[n], both counted without reserved ids): int64[n]."""
-        ids = self.own.numel()
-        start = self.indptr[code]
-        degree = self.indptr[code + 1] - start
-        rest = ids - 1 - degree
-        weight = rho * degree.double()
-        near = torch.rand(code.shape, dtype=torch.float64, device=code.device, generator=generator)
-        near = (near * (weight + rest) < weight) | (rest == 0)  # the second where a product is rounded up
-        # A remainder is uniform but for one part in 2^62 / ids. A set that is empty is never chosen.
-        rank = torch.randint(2**62, code.shape, device=code.device, generator=generator)
-        rank = rank % torch.where(near, degree, rest).clamp(min=1)
-        other = rank + (rank >= self.own[code])  # among non-neighbours, past the id itself
-        other = other + torch.searchsorted(self.gaps, code * ids + other, right=True) - start
-        if self.gaps.numel() == 0:
-            return other
-        at = (start + rank).clamp(max=self.gaps.numel() - 1)
-        return torch.where(near, self.gaps[at] - code * ids + rank, other)
-
-
 class Replacement:
-    """One table's way to replace ids: what `sse` and `SharedEmbedding` share. It checks once and is called often."""
+    """How the ids of one table are replaced, for `sse` and `SharedEmbedding`: checked once, called often."""
 
     def __init__(
         self,
@@ -148,7 +84,7 @@ class Replacement:
         generator: torch.Generator | None = None,
     ) -> None:
         self.size, self.generator = size, generator
-        self.reserved = _reserved(reserved, size)
+        self.reserved = reserved_ids(reserved, size)
         self.p, self.on = _probability(p)
         self.rho = float(rho)
         if not 0 <= self.rho < math.inf:
@@ -190,7 +126,7 @@ class Replacement:
         if self.graph is None:
             drawn = torch.randint(self.size - len(self.reserved), shape, device=device, generator=generator)
             return torch.where(hit, self._id(drawn).to(indices.dtype), indices)
-        # A draw from a graph costs more than a coin: only for the ids that go.
+        # Drawing from a graph is expensive: only for the ids that are replaced.
         out = indices.clone()
         going = indices[hit].long()
         if self.reserved:
@@ -223,7 +159,7 @@ class Replacement:
                 )
 
     def _move(self, device: torch.device) -> None:
-        """Follow the indices to their device. These are no buffers of a module: they are no part of its state."""
+        """Follow the indices to their device. No buffers of a module, because they are not part of its state."""
         self.fixed, self.skips = self.fixed.to(device), self.skips.to(device)
         if self.graph is not None:
             self.graph = self.graph.to(device)
@@ -242,7 +178,7 @@ class SharedEmbedding(nn.Embedding):
 
     It takes all arguments of `nn.Embedding`, and `sse` (the probability p), `graph`, `rho`, `reserved` and `generator`
     as the function `sse` does; `padding_idx` is reserved by itself. The state is that of `nn.Embedding`, so a
-    `state_dict` of either can be loaded into the other. `table.sse = 0.2` sets the probability anew.
+    `state_dict` of either can be loaded into the other. `table.sse = 0.2` changes the probability.
     """
 
     def __init__(
@@ -287,8 +223,8 @@ def apply_sse(
 
     tables : {name of an embedding in `module.named_modules()`: p, or dict(p=, graph=, rho=, reserved=, generator=)}.
 
-    The objects stay who they are: weights stay tied, hooks stay, and an optimizer made before goes on. Nothing changes
-    where one of the names or values is wrong.
+    The embeddings stay the same objects: tied weights stay tied, and hooks and optimizers keep working. Nothing is
+    changed if one of the names or values is wrong.
     """
     known = {name: one for name, one in module.named_modules(remove_duplicate=False) if isinstance(one, nn.Embedding)}
     ready: list[tuple[nn.Embedding, Replacement]] = []
@@ -323,7 +259,7 @@ def _for_table(table: nn.Embedding, *, reserved: Iterable[int] = (), **options: 
 
 
 def _probability(p: Probability) -> tuple[Probability, bool]:
-    """p after a check, and whether it is anything but 0."""
+    """p after a check, and whether any of it is above 0."""
     if not isinstance(p, Tensor):
         if not isinstance(p, int | float | np.floating) or not 0 <= p <= 1:
             raise ValueError(f"p={p!r}: the probability of a replacement must be a number between 0 and 1, or a tensor")
@@ -332,18 +268,3 @@ def _probability(p: Probability) -> tuple[Probability, bool]:
     if bool(wrong.any()):
         raise ValueError(f"p holds {p[wrong][0].item():g}: the probability of a replacement must be between 0 and 1")
     return p.detach().clone(), bool(p.any())
-
-
-def _reserved(ids: Iterable[int], size: int) -> tuple[int, ...]:
-    out = tuple(sorted({int(i) for i in ids}))
-    if out and not 0 <= out[0] <= out[-1] < size:
-        wrong = out[0] if out[0] < 0 else out[-1]
-        raise ValueError(f"the reserved id {wrong} is not one of the table: its ids are 0 to {size - 1}")
-    return out
-
-
-def _integers(values: Integers, name: str) -> NDArray[np.int64]:
-    out = np.asarray(values.cpu() if isinstance(values, Tensor) else values)
-    if out.ndim != 1 or out.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be a list of whole numbers, got {out.dtype} of the shape {list(out.shape)}")
-    return out.astype(np.int64)

@@ -1,7 +1,7 @@
-"""Rows of embedding tables whose gradient stays as short as the batch.
+"""Look-ups in embedding tables whose gradient has one row per looked-up id, not one per row of the table.
 
-Autograd would make a whole table of zeros for each look-up, which on a large catalogue takes longer than the network. A
-table with a `sink` collects (index, gradient of the rows) there instead; `loop` adds them up once a step.
+Autograd would create a whole table of zeros for each look-up, which on a large catalogue takes longer than the network.
+A table with a `sink` collects (index, gradient of the rows) there instead; `loop` adds them up once per step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def sink_of(table: Tensor) -> Sink | None:
 
 
 def rows(table: Tensor, index: Tensor) -> Tensor:
-    """table[index], float[n, d] for int64[n]."""
+    """table[index]: (n, d) for index int64 (n,)."""
     sink = sink_of(table)
     if sink is None:
         return F.embedding(index, table)
@@ -36,7 +36,7 @@ def rows(table: Tensor, index: Tensor) -> Tensor:
 
 
 def add_gradient(out: Tensor, tables: list[Tensor]) -> None:
-    """Write the gradient of a table that the leaves `tables` found, in their order, into `out`; then forget it."""
+    """Write the gradient of a table, collected by the leaves `tables` and summed in order, to `out`; clear them."""
     first = True
     for table in tables:
         if table.grad is not None:

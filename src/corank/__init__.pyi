@@ -43,6 +43,7 @@ from .models.ease import EASE as EASE
 from .models.gcmc import GCMC as GCMC
 from .models.graph_ae import GraphAE as GraphAE
 from .models.grmf import GRMF as GRMF
+from .models.gru4rec import GRU4Rec as GRU4Rec
 from .models.grwmf import GRWMF as GRWMF
 from .models.item_knn import ItemKNN as ItemKNN
 from .models.list_mf import ListMF as ListMF

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .rating_graph import RatingGraph as RatingGraph
     from .rating_graph import feature_layer as feature_layer
     from .rating_graph import feature_parameters as feature_parameters
-    from .sparse import Pattern as Pattern
     from .recurrent import gru as gru
+    from .sparse import Pattern as Pattern
     from .tables import rows as rows
 
 HOME = {

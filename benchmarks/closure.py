@@ -1,7 +1,7 @@
 """How many files a reader of a model has to open: `python -m benchmarks.closure`.
 
-method : files in models/, kernels/, nn/ and graph/ that the model's file imports, directly or not, and that the contract
-    (`model.py`) does not import itself.
+method : files in models/, kernels/, nn/ and graph/ that the model's file imports, directly or not, and that the
+    contract (`model.py`) does not import itself.
 read : the method, the contract and the data types: everything imported, directly or not, except what the contract and
     the data types hand over to other parts inside a function (see `layers.closure`).
 all : everything that is imported, directly or not.

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -43,12 +44,45 @@ def _forked() -> None:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` to run without the interpreter lock, and cache the machine code on disk."""
-    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
+    return _compiled(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile `function` into each kernel that calls it."""
-    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", forceinline=True)(function)
+    """Compile `function` into each kernel that calls it.
+
+    Otherwise a kernel would call the copy that was compiled alone in the process that compiles it, and its own copy in
+    a process that loads it from the cache; the two round differently.
+    """
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    made = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", **options)(function)
+    # numba asks only whether the kernel's own file has changed. Its code comes from other files too, and an index that
+    # names a class which is gone cannot even be read: both are told by the version, which is compared first.
+    file = getattr(made._cache, "_cache_file", None)
+    if hasattr(file, "_version"):
+        file._version = f"{file._version} {_sources(function)}"
+    return made
+
+
+def _sources(function: Callable[..., Any]) -> str:
+    """The size and time of each file of kernels that `function` can call, its own included."""
+    stamps: dict[str, str] = {}
+    waiting = [function.__globals__]
+    while waiting:
+        scope = waiting.pop()
+        path = str(scope.get("__file__"))
+        if path in stamps or not os.path.exists(path):
+            continue
+        found = os.stat(path)
+        stamps[path] = f"{found.st_size}:{found.st_mtime_ns}"
+        for value in list(scope.values()):
+            if hasattr(value, "py_func"):
+                waiting.append(value.py_func.__globals__)
+            elif isinstance(value, ModuleType) and value.__name__.startswith(str(__package__)):
+                waiting.append(vars(value))
+    return " ".join(stamps[path] for path in sorted(stamps))
 
 
 def threads() -> int:

@@ -83,12 +83,11 @@ def called(path: Path) -> set[tuple[str, str]]:
                 home[alias.asname or alias.name] = (node.module or alias.name, alias.name if node.module else "")
     out = set()
     for _, function in decorated(path).values():
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                out.add(home.get(node.func.id, (path.stem, node.func.id)))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if isinstance(node.func.value, ast.Name) and node.func.value.id in home:
-                    out.add((home[node.func.value.id][0], node.func.attr))
+        for call in (node.func for node in ast.walk(function) if isinstance(node, ast.Call)):
+            if isinstance(call, ast.Name):
+                out.add(home.get(call.id, (path.stem, call.id)))
+            elif isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name) and call.value.id in home:
+                out.add((home[call.value.id][0], call.attr))
     return out
 
 

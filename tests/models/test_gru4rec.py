@@ -170,4 +170,7 @@ def test_options_change_what_is_learned(data):
     plain = GRU4Rec(**SMALL).fit(data).weights_
     for options in ({"sse_item": 0.5}, {"sse_target": 0.5}, {"window": 0.5}, {"dropout": 0.0}, {"loss": "top1"}):
         assert not np.array_equal(plain, GRU4Rec(**SMALL, **options).fit(data).weights_), options
+    half = GRU4Rec(**SMALL, bf16=True).fit(data)
+    assert half.weights_.dtype == np.float32
+    np.testing.assert_allclose(half.weights_, plain, atol=0.02)
     assert GRU4Rec(**SMALL, tied=False).fit(data).weights_.size == plain.size + 20 * 8

@@ -78,7 +78,7 @@ class GRUNetwork:
 
 @dataclass(kw_only=True, eq=False)
 class GRU4Rec(SequenceModel):
-    """GRU4Rec: a recurrent network over the sequence of a user's items.
+    """GRU4Rec: next-item prediction by a recurrent network over the items of a user (Hidasi et al. 2016).
 
     Gated recurrent units (GRU) read the last `max_len` items of a user one after the other. The inner product of the
     state h_t after item t with the embedding v_i is the score of item i as the next one. With the default loss it
@@ -107,7 +107,7 @@ class GRU4Rec(SequenceModel):
     blocks: int = param(1, "layers of gated recurrent units", low=1, high=16, search=(1, 2))
     tied: bool = param(True, "inputs and scores use the same item embeddings")
 
-    by_default: ClassVar[bool] = False  # recurrent steps take longer than attention
+    by_default: ClassVar[bool] = False  # a baseline, compared when it is named
 
     def _network(self) -> GRUNetwork:
         return GRUNetwork(

@@ -149,7 +149,7 @@ class SASRecNetwork:
 
 @dataclass(kw_only=True, eq=False)
 class SASRec(SequenceModel):
-    """SASRec: causal self-attention over the sequence of a user's items.
+    """SASRec: next-item prediction by causal self-attention over the items of a user (Kang and McAuley 2018).
 
     A transformer reads the last `max_len` items of a user. The inner product of its state h_t at position t with the
     embedding v_i is the score of item i as the next one. With the default loss it minimises, over all positions t of

@@ -60,7 +60,7 @@ class SSEPTNetwork(SASRecNetwork):
 
 @dataclass(kw_only=True, eq=False)
 class SSEPT(SASRec):
-    """SSE-PT: SASRec with a user embedding beside the item at every position, regularised by SSE.
+    """SSE-PT: the personalised transformer, SASRec with user embeddings regularised by stochastic shared embeddings.
 
     The token at each position is [v; u], the embeddings of the item and of the user, each scaled by the square root of
     its size, plus a position embedding of size dim + dim_user. Everything else, and the objective, is as in `SASRec`.

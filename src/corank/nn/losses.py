@@ -19,7 +19,6 @@ from .tables import rows
 
 ROWS = 256  # hidden states whose scores of all items are in memory at a time: they should stay in the cache
 SAFE = 60.0  # exp of this, times the size of any catalogue, does not overflow float32
-NAMES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
 
 
 def next_item_loss(
@@ -33,7 +32,7 @@ def next_item_loss(
     gbce_t: float = 0.75,
     log_q: bool = False,
 ) -> Tensor:
-    """The loss of this name, one of `NAMES`, where a state scores items by inner products: a scalar.
+    """The loss of this name (one of the functions below), where a state scores items by inner products: a scalar.
 
     hidden : (n, d) states. table : (items, d) item embeddings. target : int64 (n,) the items that came next.
     negative : int64 (n, k) sampled items of each state, or (k,) shared by all; softmax needs none.

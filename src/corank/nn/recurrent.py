@@ -24,7 +24,6 @@ def gru(x: Tensor, alive: list[int], w_in: Tensor, w_state: Tensor, b_in: Tensor
 
 class _GRU(torch.autograd.Function):
     @staticmethod
-    # In float32, since a state is rounded at every step.
     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(ctx: Any, inputs: Tensor, alive: list[int], w_state: Tensor, b_state: Tensor) -> Tensor:
         n, d = inputs.shape[0], w_state.shape[1]
@@ -39,7 +38,7 @@ class _GRU(torch.autograd.Function):
                 before[at] = hidden[start - alive[t - 1] : start - alive[t - 1] + count]
             g = torch.addmm(b_state, before[at], w)  # (count, 3 d)
             torch.add(inputs[at, : 2 * d], g[:, : 2 * d], out=gates[at, : 2 * d]).sigmoid_()
-            r, z, m = gates[at].split(d, 1)  # type: ignore[no-untyped-call]
+            r, z, m = torch.split(gates[at], d, 1)
             third[at] = g[:, 2 * d :]
             torch.addcmul(inputs[at, 2 * d :], r, third[at], out=m).tanh_()
             torch.lerp(m, before[at], z, out=hidden[at])
@@ -52,7 +51,7 @@ class _GRU(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
         gates, third, before, w_state = ctx.saved_tensors
         n, d = third.shape
-        r, z, m = gates.split(d, 1)
+        r, z, m = torch.split(gates, d, 1)
         # Per element, what each gate's input does to the state: computed for all tokens at once.
         to_m = (1 - z) * (1 - m * m)
         to_z = (before - m) * z * (1 - z)

@@ -46,7 +46,7 @@ class ALS(Model):
     reg: float = param(0.12, "regularisation of the embeddings", low=1e-6, search=(0.01, 1.0), log=True)
     reg_power: float = param(
         1.0,
-        "reg is multiplied by (number of ratings of the row)^reg_power; 0 = plain",
+        "reg is multiplied by (number of ratings of the row)^reg_power; 0 = reg as it is",
         low=0.0,
         high=2.0,
         search=(0.0, 1.0),

@@ -87,7 +87,7 @@ class ALS(Model):
 
     def _centre(self, data: Dataset) -> None:
         self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0
-        # The rating assumed for an item of a history without one: the 90 % quantile, as users take what they like.
+        # The rating assumed for an item of a history without one: the 90 % quantile, as users choose what they like.
         self.liked_ = float(np.quantile(data.value, 0.9))
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:

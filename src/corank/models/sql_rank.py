@@ -178,5 +178,5 @@ class SQLRank(Listwise):
         if self.feedback_ == "explicit":
             constant = levels_of(rows)[1] == 1
             negatives[constant] = self._negatives(rows, "implicit")[constant]
-        # The same random stream for all rows: an answer must not depend on the other users of the request.
+        # The same random stream for all rows: results must not depend on the other users of the request.
         return self._solve_lists(self._queues(rows, negatives, np.zeros(rows.rows, np.int64)))

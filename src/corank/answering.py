@@ -1,4 +1,4 @@
-"""What a fitted model is asked: recommendations, similar items and scores of pairs, with external ids in and out."""
+"""Inference with a fitted model: recommendations, similar items and scores of pairs, with external ids in and out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recommend(
     """See `Model.recommend`."""
     require_fitted(model)
     if users is not None and histories is not None:
-        raise CorankError("give users or histories, not both: a history replaces what is known of a user")
+        raise CorankError("give users or histories, not both: a history replaces the training rows of a user")
     _check_k(k, "the number of items to recommend")
     rows = None
     if histories is not None:
@@ -96,7 +96,7 @@ def _rank(
     seen: CSR | None,
     excluded: NDArray[np.bool_] | None,
 ) -> Ranking:
-    """The top k per row of `score`, in blocks: nothing here ever holds users x items."""
+    """The top k per row of `score`, in blocks: a users x items array is never allocated."""
     from .kernels.threads import each, run
     from .kernels.topk import mask_rows
 

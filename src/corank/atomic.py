@@ -41,7 +41,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed saves to the same name left: parts that nobody has written to for an hour."""
+    """Remove partial files left by killed saves to the same name: those not modified for an hour."""
     for stale in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}.part"):  # eight: the letters of `mkstemp`
         with contextlib.suppress(OSError):  # another process may be sweeping too
             if time.time() - stale.stat().st_mtime > STALE:

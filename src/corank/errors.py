@@ -11,7 +11,7 @@ class CorankError(ValueError):
 
 
 class NotFitted(CorankError):
-    """The model was asked before it learned."""
+    """The model was used before it was fitted."""
 
 
 class ModelFileError(CorankError):

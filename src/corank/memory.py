@@ -1,4 +1,4 @@
-"""How much memory there is: what cannot fit is refused with a sentence before the system ends the process."""
+"""Free memory: what cannot fit raises an error before the operating system kills the process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .errors import CorankError
 
 
 def free_bytes() -> int | None:
-    """Memory that can be had without pushing anything out; None where the system does not say."""
-    meminfo = Path("/proc/meminfo")  # Linux; elsewhere all memory has to stand for the free part
+    """Memory that can be allocated without swapping; None where the system does not report it."""
+    meminfo = Path("/proc/meminfo")  # Linux; elsewhere the total memory is used instead
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -22,7 +22,7 @@ def free_bytes() -> int | None:
 
 
 def make_room(need: float, what: str, remedy: str) -> None:
-    """Raise a sentence when `need` bytes are more than there are."""
+    """Raise an error if `need` exceeds the free memory (bytes)."""
     free = free_bytes()
     if free is not None and need > free:
         raise CorankError(f"{what} needs {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: {remedy}")

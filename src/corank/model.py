@@ -1,8 +1,8 @@
 """The contract of every model.
 
-A model is a dataclass of hyper-parameters. A subclass writes `_fit`, `_score` and `_score_histories`. Learned state is
-kept in attributes whose names end in `_`: arrays, vocabularies and plain JSON values, so that saving needs no code in
-any model. `training` has what happens around `_fit`, `answering` what happens around `_score`.
+A model is a dataclass of hyper-parameters. A subclass implements `_fit`, `_score` and `_score_histories`. Learned state
+is kept in attributes whose names end in `_`: arrays, vocabularies and plain JSON values, so that saving needs no code
+in any model. `training` wraps `_fit`, `answering` wraps `_score`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Model:
 
     seed: int = param(0, "random seed", low=0)
 
-    # What a model can do; experiments, the command line and the docs read it here.
-    tasks: ClassVar[tuple[str, ...]] = ("implicit", "sequential")  # comparisons that it takes part in
-    by_default: ClassVar[bool] = True  # takes part even when no models are named
+    # Capabilities of a model; experiments, the command line and the docs read them here.
+    tasks: ClassVar[tuple[str, ...]] = ("implicit", "sequential")  # tasks in whose comparisons it is included
+    by_default: ClassVar[bool] = True  # included even when no models are named
     task_params: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # hyper-parameters that a task requires
     graph: ClassVar[Literal["unused", "optional", "needed"]] = "unused"  # needed: reduces to another model without one
     needs_ratings: ClassVar[bool] = False  # learns from differences between the values of a user
     predicts_ratings: ClassVar[bool] = False  # predict() returns ratings
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
-    oracle: ClassVar[bool] = False  # knows the truth behind synthetic data
+    oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
 
     def fit(
         self,
@@ -54,13 +54,13 @@ class Model:
         on_epoch: OnEpoch | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Learn from `data`, forgetting any earlier fit; returns self.
+        """Fit to `data`, discarding any previous fit; returns self.
 
         Parameters
         ----------
         valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
-        on_epoch : called with a dict after each epoch; training stops cleanly when it returns False.
-        checkpoint : a file for the state of training; a fit that finds it resumes there, and `save` removes it.
+        on_epoch : called with a dict after each epoch; training stops after the epoch in which it returns False.
+        checkpoint : file for the training state; a fit that finds one resumes from it, and `save` removes it.
         """
         training.fit(self, data, valid, on_epoch, checkpoint)
         return self
@@ -108,19 +108,19 @@ class Model:
 
     @classmethod
     def suits(cls, task: str) -> bool:
-        """Whether it takes part in a comparison when no models are named: 'implicit', 'explicit' or 'sequential'."""
+        """Whether it is compared by default on a task: 'implicit', 'explicit' or 'sequential'."""
         return cls.by_default and task in cls.tasks
 
     @classmethod
     def name(cls) -> str:
-        """The name that `find` and the command line use, that of its file; elsewhere the name of the class."""
+        """The name for `find` and the command line: that of its file in `models`, else the name of the class."""
         package, _, file = cls.__module__.rpartition(".")
         return file if package == f"{__package__}.models" else cls.__name__
 
-    # ---- what a subclass writes ----------------------------------------------------------------------------------
+    # ---- what a subclass must implement ----------------------------------------------------------------------------
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        """Learn. `rows` is `data.csr()`; loop over `training.epochs()` and draw from `training.rng` only."""
+        """Train. `rows` is `data.csr()`; loop over `training.epochs()` and draw only from `training.rng`."""
         raise NotImplementedError
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -131,7 +131,7 @@ class Model:
         """Fold-in: the same for unseen users, from rows of item codes in time order."""
         raise NotImplementedError
 
-    # ---- what a subclass may write -------------------------------------------------------------------------------
+    # ---- what a subclass may override ------------------------------------------------------------------------------
 
     def _score_known(self, users: NDArray[np.int32], histories: CSR) -> NDArray[np.float32]:
         """The same for training users with newer histories: a personalised model may use both."""
@@ -165,7 +165,7 @@ class Model:
         return np.asarray(unit[items] @ unit.T, np.float32)
 
     def _begin(self, data: Dataset, rows: CSR) -> None:
-        """Keep of the training data what answering needs: a fitted model answers alone."""
+        """Keep what inference needs of the training data: a fitted model is used without it."""
         self.users_, self.items_ = data.users, data.items
         self.seen_indptr_, self.seen_index_ = rows.indptr, rows.index
         self.titles_ = data.item_labels["title"].tolist() if "title" in data.item_labels else []

@@ -2,8 +2,8 @@
 
 The file is plain safetensors with one metadata entry, `corank`: a JSON text with the format number, the model's name,
 its hyper-parameters, its plain values and the SHA-256 of the whole file (computed with the digest's own 64 characters
-set to zero, so that any changed byte shows). A file is written beside the target and renamed, so a killed save leaves
-the old one. Reading opens the file once and hashes while it reads.
+set to zero, so that any changed byte is detected). A file is written beside the target and renamed, so a killed save
+leaves the old one. Reading opens the file once and hashes while it reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One training session: what `Model.fit` does around a model's own `_fit`.
 
-A `Training` is created per fit and thrown away afterwards. It owns the random stream, the epochs, reporting, early
-stopping with the best epoch, and the checkpoint, so that no model can forget one of them.
+A `Training` is created per fit and discarded afterwards. It manages the random generator, the epochs, reporting, early
+stopping with the best epoch, and the checkpoint, so that no model has to implement them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OnEpoch = Callable[[dict[str, Any]], bool | None]
 
 
 def fit(model: Model, data: Dataset, valid: Dataset | None, on_epoch: OnEpoch | None, path: str | Path | None) -> None:
-    """Check the arguments, forget the previous fit, learn, and check what was learned."""
+    """Check the arguments, discard the previous fit, train, and check the learned arrays."""
     check_fit(model, data, valid)
     _forget(model)
     dim = getattr(model, "dim", 0)
@@ -47,18 +47,18 @@ def fit(model: Model, data: Dataset, valid: Dataset | None, on_epoch: OnEpoch | 
             if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
     except BaseException:
-        _forget(model)  # a half-learned model must not answer
+        _forget(model)  # a partially trained model must not be used
         raise
-    # A finished fit needs no checkpoint once it is saved; one that was stopped can go on from it.
+    # A finished fit needs no checkpoint once it is saved; one that was stopped can resume from it.
     model._finished = None if training.stopped else training.checkpoint
 
 
 class Training:
-    """One fit: the random stream, epochs, reports, early stopping and checkpoint.
+    """One fit: the random generator, epochs, reports, early stopping and checkpoint.
 
     Attributes
     ----------
-    rng : the only source of random numbers, from the model's seed.
+    rng : the only source of random numbers, seeded with the model's `seed`.
     valid : rows to validate on after each epoch, or None.
     """
 
@@ -79,23 +79,24 @@ class Training:
         self._watched, self._sign = "ndcg@10", 1
 
     def watch(self, entry: str, *, higher_is_better: bool) -> None:
-        """Name the entry of `history_` by which `patience` judges an epoch; NDCG@10 unless this is called."""
+        """Name the entry of `history_` that early stopping (`patience`) monitors; NDCG@10 unless this is called."""
         self._watched, self._sign = entry, 1 if higher_is_better else -1
 
     @property
     def observed(self) -> bool:
-        """Whether somebody looks at the model after each epoch, so that it must be able to answer."""
+        """Whether validation or `on_epoch` uses the model after each epoch, so that it must be able to score."""
         return self.valid is not None or self._on_epoch is not None
 
     def epochs(self, **state: Array) -> Iterator[int]:
-        """Yield the epochs still to do; `report` must be called once in each.
+        """Yield the remaining epochs; `report` must be called once in each.
 
-        With a checkpoint, the learned arrays, `state` and the random stream are put back first. With `patience`, the
-        loop ends after that many epochs without a better validation value, and the arrays of the best epoch return.
+        With a checkpoint, the learned arrays, `state` and the random generator are restored first. With `patience`, the
+        loop ends after that many epochs without a better validation value, and the arrays of the best epoch are
+        restored.
 
         Parameters
         ----------
-        state : arrays beside the learned ones that training changes in place from epoch to epoch.
+        state : arrays that training updates in place and that are not learned attributes, such as Adam's moments.
         """
         model, watched = self._model, self._watched
         names = [name for name, value in model._learned().items() if isinstance(value, np.ndarray)]
@@ -131,7 +132,7 @@ class Training:
                 getattr(model, name)[...] = copy
 
     def report(self, **values: float) -> None:
-        """Record an epoch: the model must be able to answer now where somebody looks (`observed`)."""
+        """Record an epoch; where validation or `on_epoch` uses the model (`observed`), it must be able to score now."""
         model, epoch = self._model, self._epoch
         if len(model.history_) != epoch - 1:
             raise RuntimeError("training.report() belongs inside `for epoch in training.epochs()`, once per epoch")
@@ -148,7 +149,7 @@ class Training:
         self.stopped = self._on_epoch is not None and self._on_epoch(entry) is False
 
     def check_scores(self, users: Array) -> None:
-        """Weights that are finite, but so large that the scores of these user codes are not, are no model either."""
+        """Raise if the scores of these user codes are not finite: finite weights can still be too large."""
         with np.errstate(all="ignore"):
             finite = np.isfinite(self._model._score(np.asarray(users, np.int32))).all()
         if not finite:
@@ -156,7 +157,7 @@ class Training:
 
 
 def check_fit(model: Model, data: Any, valid: Any) -> None:
-    """Raise one sentence for the first argument that cannot be learned from or with."""
+    """Raise an error for the first invalid argument: hyper-parameters, data or validation rows."""
     check(model)
     require_dataset(data, "fit")
     if valid is not None:
@@ -167,7 +168,7 @@ def check_fit(model: Model, data: Any, valid: Any) -> None:
         raise CorankError("valid has other users or items than the training data: give parts of one split")
     if data.comparisons is not None and not model.takes_comparisons:
         raise CorankError(
-            f"{model.name()} does not learn from comparisons, in which an item may be there because it lost: "
+            f"{model.name()} does not learn from comparisons, which also contain items that were not preferred: "
             "use primal_cr or collrank"
         )
     if valid is None and getattr(model, "patience", None) is not None:
@@ -184,7 +185,7 @@ def check_fit(model: Model, data: Any, valid: Any) -> None:
 
 
 def diverged(model: Model, what: str) -> str:
-    """A sentence with a remedy in the names of the model's own hyper-parameters."""
+    """An error message that suggests which of the model's own hyper-parameters to change."""
     values = model.params()
     remedies = [f"lower lr (now {values['lr']:g})"] if "lr" in values else []
     if "reg" in values:
@@ -193,7 +194,7 @@ def diverged(model: Model, what: str) -> str:
 
 
 def _leader(values: list[float]) -> int:
-    """Number, from 1, of the first largest value; 0 where there is none."""
+    """1-based index of the first largest value; 0 if there are no values."""
     return int(np.argmax(np.nan_to_num(values, nan=-np.inf))) + 1 if values else 0
 
 
@@ -203,7 +204,7 @@ def _forget(model: Model) -> None:
 
 
 def _clock() -> float:
-    """Seconds of work: compiling kernels, which happens once per machine, is not part of what a fit costs."""
+    """Time in seconds without kernel compilation, which happens once per machine and is not part of the fit time."""
     from .kernels.threads import compile_seconds
 
     return time.perf_counter() - compile_seconds()

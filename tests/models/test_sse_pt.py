@@ -150,7 +150,11 @@ def test_resumed_training_ends_with_the_same_bits(data, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"sse_user": 1.2}, "sse_user"), ({"dim_user": 0}, "dim_user"), ({"heads": 3}, "heads must divide the width 10")],
+    [
+        ({"sse_user": 1.2}, "sse_user"),
+        ({"dim_user": 0}, "dim_user"),
+        ({"heads": 3}, "heads must divide the hidden size 10"),
+    ],
 )
 def test_bad_settings_are_sentences(data, options, word):
     with pytest.raises(cr.CorankError, match=word) as error:

@@ -1,6 +1,6 @@
 """The command line: `corank COMMAND ...`.
 
-A user's mistake is answered with one sentence on standard error and exit code 2, never with a traceback.
+A user's mistake gives a one-sentence message on standard error and exit code 2, never with a traceback.
 """
 
 from __future__ import annotations

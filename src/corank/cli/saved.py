@@ -1,4 +1,4 @@
-"""`corank evaluate`, `recommend` and `similar`: what a saved model is asked."""
+"""`corank evaluate`, `recommend` and `similar`: commands that use a saved model."""
 
 from __future__ import annotations
 

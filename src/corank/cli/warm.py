@@ -60,7 +60,7 @@ def compile_for(models: Sequence[str]) -> None:
     data = from_arrays(user=user, item=item, value=1.0 + (user + item) % 5, time=np.arange(user.size), user_graph=graph)
     split = leave_last_out(data)
     for name in models:
-        # Not this process's business: the command itself will say what is wrong.
+        # Errors are ignored here: the command itself will report them.
         with contextlib.suppress(Exception):
             cls = find(name)
             small = {k: v for k, v in {"dim": 4, "epochs": 1}.items() if k in cls().params()}

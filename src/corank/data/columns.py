@@ -27,7 +27,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True)
 class Wording:
-    """How messages speak about a table: about interactions unless told otherwise."""
+    """The words that messages use for a table: those for interactions by default."""
 
     rows: str = "interactions"
     least: str = "a user and an item"  # what a row must have

@@ -1,7 +1,7 @@
-"""Interactions as a value: which user took which item, with what value (rating, count) and when.
+"""Interactions as an immutable value: which user interacted with which item, with what value (rating, count) and when.
 
 `Dataset` is immutable and flat: one entry per row, in the order of the file, so that equal timestamps keep that order.
-External ids (integers or strings) live in a `Vocab`; all arrays hold codes, the positions in it.
+External ids (integers or strings) are kept in a `Vocab`; all arrays hold codes, the positions in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DUPLICATES = ("last", "first", "sum", "mean", "max", "keep", "error")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Interactions with their vocabularies; made by `read_csv`, `from_frame` or `from_arrays`.
+    """Interactions with their vocabularies; created by `read_csv`, `from_frame` or `from_arrays`.
 
     users, items : the vocabularies.
     user, item, value, time : one entry per row, (n,): codes, ratings or counts (1 where only presence is known), and
@@ -70,7 +70,7 @@ class Dataset:
             if array is None:
                 continue
             if array.shape != (n,):
-                raise CorankError(f"{name} has {array.size:,} entries and user has {n:,}: give columns of one length")
+                raise CorankError(f"{name} has {array.size:,} entries and user has {n:,}: give columns of equal length")
             object.__setattr__(self, name, frozen(np.ascontiguousarray(array, dtype)))
         bad = np.flatnonzero(~np.isfinite(self.value))
         if bad.size:
@@ -127,7 +127,7 @@ class Dataset:
     def take(self, rows: Array) -> Dataset:
         """The rows selected by a mask or by positions; the vocabularies stay the same."""
         user, item, compared = self.user[rows], self.item[rows], self.comparisons
-        if compared is not None:  # a comparison stays only with both of its rows
+        if compared is not None:  # a comparison is kept only if both of its rows are
             from .preferences import within
 
             compared = compared[within(compared, user, item, len(self.items))]
@@ -174,7 +174,7 @@ class Dataset:
         users, items : a file with one row per edge, or what `graph.from_edges` and `graph.read_edges` return.
         new_items : whether items that occur only in the edges are added; else they are dropped, with their edges.
 
-        Users that occur only in the edges are always added: they have neighbours and no rows. Their number is logged.
+        Users that occur only in the edges are always added: they have neighbours but no rows. Their number is logged.
         """
         from .graph_alignment import with_graph
 
@@ -265,7 +265,7 @@ def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) ->
 
 
 def _by_pair(data: Dataset) -> Array:
-    """Row positions grouped by (user, item), each group by time, then file order; linear but for the sort by time."""
+    """Row positions grouped by (user, item), each group by time, then file order; linear apart from sorting by time."""
     from ..kernels import csr as kernels
 
     by_item = kernels.stable_order(data.item, data.time_order(), kernels.count(data.item, len(data.items)))

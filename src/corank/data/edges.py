@@ -35,7 +35,7 @@ def from_edges(
     from scipy.sparse import coo_array
 
     if len(source) != len(target):
-        raise CorankError(f"{len(source):,} sources and {len(target):,} targets: give columns of one length")
+        raise CorankError(f"{len(source):,} sources and {len(target):,} targets: give columns of equal length")
     (sources, i), (targets, j) = Vocab.build(source, "source"), Vocab.build(target, "target")
     # Where one column holds strings, integers in the other one are strings too.
     words = sources.strings or targets.strings if nodes is None else nodes.strings
@@ -45,7 +45,7 @@ def from_edges(
     i, j = nodes.require(ids[0], "node")[i], nodes.require(ids[1], "node")[j]
     value = np.ones(i.size, np.float32) if weight is None else numbers(weight, "weight")
     if value.size != i.size:
-        raise CorankError(f"{value.size:,} weights and {i.size:,} edges: give columns of one length")
+        raise CorankError(f"{value.size:,} weights and {i.size:,} edges: give columns of equal length")
     check_weights(nodes.ids[i], nodes.ids[j], value)
     graph = from_scipy(coo_array((value, (i, j)), shape=(len(nodes), len(nodes))))
     if weight is None:

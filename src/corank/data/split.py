@@ -200,7 +200,7 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
     rng = _random(seed)
     able = np.bincount(data.user, minlength=len(data.users)) > 0
     if data.user_graph is None:
-        logger.warning("the data has no user graph: no model can tell its cold-start users apart")
+        logger.warning("the data has no user graph: models predict the same for all cold-start users")
     else:
         able &= np.diff(symmetric(data.user_graph).indptr) > 0
     each = int(_share(users, int(able.sum())))

@@ -45,19 +45,19 @@ def evaluate(
     bootstrap: int = 1000,
     name: str | None = None,
 ) -> Report:
-    """Measure a fitted model on the test (or validation) rows of a split.
+    """Evaluate a fitted model on the test (or validation) rows of a split.
 
     Parameters
     ----------
     metrics : names as in `metrics.names()`, or functions of `metrics.Positions`.
     protocol : 'full', 'sampled' or 'rated' (see `Protocol`), with `negatives`, `popular`, `relevant` and `seed`; a
         `Protocol` has its own values of these.
-    bootstrap : number of bootstrap samples of the users for the intervals; 0 = no intervals.
+    bootstrap : number of bootstrap resamples of the users for the confidence intervals; 0 = no intervals.
     name : the model's name in tables; `model.name()` when absent.
 
-    Where a (user, item) pair has several test rows the last one counts. Models that depend on the order of a history,
-    and all models on a split with held-out users, score from the histories known at evaluation time; other models score
-    by user.
+    If a (user, item) pair has several test rows, the last one counts. Models that depend on the order of a history, and
+    all models on a split with held-out users, score from the histories known at evaluation time; other models score by
+    user code.
     """
     began = time.perf_counter()
     wanted = metrics_of(metrics)
@@ -104,8 +104,8 @@ def evaluate(
 def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = None) -> float:
     """Mean NDCG@10 of full rankings of the validation users, without intervals: quick enough for every epoch.
 
-    train_known : the histories of validation users whom the model has not learned from (fold-in); when absent, users
-        are scored by their codes, and their training items are excluded.
+    train_known : the histories of validation users that were not in training (fold-in); when absent, users are scored
+        by their codes, and their training items are excluded.
     """
     task = Task(valid, None)
     known = seen_items(model) if train_known is None else train_known.csr()
@@ -119,13 +119,13 @@ def _check(model: Model, split: Split) -> None:
         raise CorankError(f"evaluate takes a Split, not {type(split).__name__}: make one, say with leave_last_out")
     require_fitted(model)
     if model.users_ != split.train.users or model.items_ != split.train.items:
-        raise CorankError("the model knows other users or items than this split: fit it on split.train")
+        raise CorankError("the model was fitted on other users or items than this split has: fit it on split.train")
 
 
 def _check_metrics(model: Model, how: Protocol, wanted: tuple[Metric, ...]) -> None:
     for m in wanted:
         if "top" in m.needs and how.kind != "full":
-            raise CorankError(f"{m.name} is computed from top lists: it needs protocol='full', not {how.kind!r}")
+            raise CorankError(f"{m.name} is computed from top-k lists: it needs protocol='full', not {how.kind!r}")
         if "prediction" in m.needs and not model.predicts_ratings:
             raise CorankError(f"{m.name} needs predicted ratings, and {model.name()} gives only scores: use als, say")
 
@@ -133,7 +133,7 @@ def _check_metrics(model: Model, how: Protocol, wanted: tuple[Metric, ...]) -> N
 def _positions(
     model: Model, split: Split, known: Dataset, how: Protocol, task: Task, wanted: tuple[Metric, ...]
 ) -> tuple[Positions, Ranking | None]:
-    """Rank the test rows under the protocol; also the top lists, where a metric needs them.
+    """Rank the test rows under the protocol; also the top-k lists, if a metric needs them.
 
     known : the rows known at evaluation time.
     """
@@ -168,7 +168,7 @@ def _positions(
 
 
 def _values(m: Metric, positions: Positions) -> Floats:
-    """What the metric returns, checked: a user-defined function may return anything."""
+    """The values of a metric, with their shape checked: a user-defined function may return anything."""
     values = np.asarray(m.function(positions), np.float64)
     size = 1 if m.scope == "all" else positions.users
     if values.shape != (size,):
@@ -179,7 +179,7 @@ def _values(m: Metric, positions: Positions) -> Floats:
 
 
 def _fingerprint(rows: Dataset, known: Dataset) -> str:
-    """Of the evaluation task: the rows to predict and those known, whatever the split is called."""
+    """Hash of the evaluation task (the rows to predict and the known ones), independent of the name of the split."""
     digest = hashlib.sha256()
     for data in (rows, known):
         for array in (data.user, data.item, data.value):

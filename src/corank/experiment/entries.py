@@ -1,4 +1,4 @@
-"""The rows of an experiment as they are asked for: models from names, tables and TOML files, checked before any fit."""
+"""The requested rows of an experiment: models from names, tables and TOML files, checked before any fit."""
 
 from __future__ import annotations
 

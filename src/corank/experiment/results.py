@@ -31,7 +31,7 @@ class Row:
 
     @property
     def oracle(self) -> bool:
-        """Whether the model knows the truth behind synthetic data: an upper bound, not a contender."""
+        """Whether the model knows the ground truth of synthetic data: an upper bound, not a competing model."""
         return self.model.oracle
 
 

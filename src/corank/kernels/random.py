@@ -1,7 +1,7 @@
 """Random numbers inside kernels: every row has its own stream, so that threads cannot change the result.
 
 A stream is a splitmix64 generator (Steele, Lea and Flood 2014) in `state` uint64[1] that starts at a hash of (seed,
-row): whoever works on the row draws the same numbers.
+row): any thread that processes the row draws the same numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How kernels are compiled and spread over threads.
+"""How kernels are compiled and run on several threads.
 
-A kernel is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled to run without the interpreter
-lock; `run` distributes ranges over a few Python threads. Numba's `prange` is not used on purpose: its default threading
-layer aborts the process when two threads of a server call it at once, and it takes several times longer to compile.
-Rows never share an output, so results do not depend on the number of threads.
+A kernel is a plain function of a row range, `kernel(start, stop, *arrays)`, compiled to run without the GIL; `run`
+distributes ranges over a few Python threads. Numba's `prange` is deliberately not used: its default threading layer
+aborts the process when two threads (of a server, for instance) call it at once, and it takes several times longer to
+compile. No two ranges write to the same output, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def _forked() -> None:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
+<<<<<<< HEAD
     """Compile `function` to run without the interpreter lock, and cache the machine code on disk."""
     return _compiled(function)
+=======
+    """Compile `function` to run without the GIL, and cache the machine code on disk."""
+    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
+>>>>>>> 472c614e0f4dc37de1bb935b5dbc320aed26bd2f
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -61,7 +66,7 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     # numba asks only whether the kernel's own file has changed. Its code comes from other files too, and an index that
     # names a class which is gone cannot even be read: both are told by the version, which is compared first.
     file = getattr(made._cache, "_cache_file", None)
-    if hasattr(file, "_version"):
+    if file is not None and hasattr(file, "_version"):
         file._version = f"{file._version} {_sources(function)}"
     return made
 
@@ -86,7 +91,7 @@ def _sources(function: Callable[..., Any]) -> str:
 
 
 def threads() -> int:
-    """Number of threads of kernels: `set_threads`, else `CORANK_THREADS`, else the cores available to this process."""
+    """Number of threads: from `set_threads`, else `CORANK_THREADS`, else the cores available to this process."""
     if _threads is not None:
         return _threads
     asked = os.environ.get("CORANK_THREADS", "").strip()
@@ -108,24 +113,24 @@ def set_threads(count: int | None) -> None:
 def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | None = None) -> None:
     """Call `function(start, stop, *args)` over `range(rows)`, in ranges of about equal cost.
 
-    cost : int64[rows + 1], running total of the work before each row (a CSR `indptr`); equal rows when absent.
+    cost : int64[rows + 1], cumulative cost of the rows before each (such as a CSR `indptr`); uniform when absent.
     """
     workers = min(threads(), rows)
     if workers <= 1 or getattr(_local, "worker", False):
         function(0, rows, *args)
         return
-    # Several ranges per worker: equal cost in theory is unequal in practice, and threads should not wait for the last.
+    # Several ranges per worker balance the load: the cost is only an estimate.
     parts = min(rows, 8 * workers)
     if cost is None:
         cuts = np.linspace(0, rows, parts + 1).astype(np.int64)
     else:
-        # A share of the cost is per row, so that a million empty rows are not one range.
+        # Add a fixed cost per row, so that a million empty rows do not end up in one range.
         total = cost + (cost[-1] // rows + 1) * np.arange(rows + 1) // 4
         cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
         cuts[0], cuts[-1] = 0, rows
     ranges = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
     started = [_pool(workers).submit(function, a, b, *args) for a, b in ranges]
-    wait(started)  # all of them, also where one fails: afterwards no thread writes to the arrays
+    wait(started)  # wait for all, even if one fails: afterwards no thread writes to the arrays
     for done in started:
         done.result()
 
@@ -141,8 +146,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
     """Call a Python function on each part, in parallel; kernels that it calls with `run` stay in its thread.
 
-    For work that mixes matrix products with kernels, block by block: one thread per block is faster than many threads
-    per step that wait for each other, so BLAS is limited to one thread meanwhile.
+    For work that mixes matrix products with kernels, block by block: one thread per block is faster than several
+    threads that synchronise after every step, so BLAS is limited to one thread meanwhile.
     """
     parts = list(parts)
     workers = min(threads(), len(parts))

@@ -61,7 +61,7 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
         state = unpack(arrays, meta["state"])
         check_state(state)
         vars(loaded).update(state)
-        # What only the model itself knows, such as two tables of one width, shows when it scores once.
+        # What only the model itself can check, such as two tables of equal width, is tested by scoring one user.
         if loaded._score(np.zeros(1, np.int32)).shape != (1, len(loaded.items_)):
             raise ValueError("it does not score its own items")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as why:

@@ -12,14 +12,14 @@ from ..model import Model
 class FactorModel(Model):
     """A model with `user_factors_` (users, dim), `item_factors_` (items, dim) and maybe `item_bias_` (items,).
 
-    A subclass writes `_fit` and `_fold_in`.
+    A subclass implements `_fit` and `_fold_in`.
     """
 
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
 
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
-        """Vectors (rows, dim) of unseen users, with the items as they were learned."""
+        """Vectors (rows, dim) of unseen users, with the learned item vectors fixed."""
         raise NotImplementedError
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:

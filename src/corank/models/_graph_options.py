@@ -1,4 +1,4 @@
-"""The hyper-parameters of models that learn from a graph, and the graph that they ask for."""
+"""The hyper-parameters of models that learn from a graph, and the graph that these select."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDES: tuple[Side, Side] = ("user", "item")
 
 @dataclass(kw_only=True, eq=False)
 class GraphOptions(Model):
-    """Which graph of the users and of the items is used, and how much it counts."""
+    """Which graph of the users and of the items is used, and its weight in the objective."""
 
     graph: ClassVar[Literal["unused", "optional", "needed"]] = "needed"
 

@@ -131,19 +131,19 @@ class GraphRegularised(GraphOptions):
 
     form: str = param(
         "ties",
-        "ties = vectors of neighbours are similar, shared = a vector is the sum of an own part and of vectors shared "
-        "with the nodes around it",
+        "ties = neighbours get similar vectors, shared = a vector is the sum of its own component and of vectors "
+        "shared with the nodes around it",
         choices=("ties", "shared"),
     )
     walk: float = param(
         0.5,
-        "form shared: probability that a step of the random walk moves on; a larger one shares with farther nodes",
+        "form shared: probability that a step of the random walk moves outwards; higher values reach farther nodes",
         low=0.01,
         high=1.0,
     )
     order: int = param(
         1,
-        "form ties: order of the smoothness; 1 = similar to the neighbours, 2 = to what their neighbours imply",
+        "form ties: order of the penalty; 1 = differences between neighbours, 2 = deviations from the neighbours' mean",
         low=1,
         high=6,
     )

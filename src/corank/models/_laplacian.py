@@ -109,10 +109,10 @@ class Powers:
 class Iterated:
     """Lap (D^-1 Lap)^(order - 1): smoothness of a higher order.
 
-    At order 2 it is not the difference of neighbours that is penalised, but the difference between what they deviate
-    from the means of their own neighbours. Components that vary fast along the graph are penalised far more than slow
-    ones. A sum of powers of G does the opposite: the deeper it goes, the less it separates the two. D has the degrees;
-    those of `Powers` include self loops.
+    At order 2 the penalty is on the deviation of each vector from the mean of its neighbours, at order 3 on the
+    differences of these deviations between neighbours. Components that vary fast along the graph are penalised far more
+    than slow ones. A sum of powers of G does the opposite: the deeper it goes, the less it separates the two. D has the
+    degrees; those of `Powers` include self loops.
     """
 
     def __init__(self, lap: Laplacian | Powers, order: int) -> None:

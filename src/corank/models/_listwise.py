@@ -153,7 +153,7 @@ class Listwise(FactorModel):
             how = self._half_step(epoch, resampled)
             lists.update(lists.by_user, V, U, self.reg_, how)
             if resampled:
-                # Resampled lists have no objective that falls from epoch to epoch: this is a loss between two steps.
+                # With resampled lists the objective need not decrease per epoch: this is the loss between two steps.
                 value = {"loss": lists.objective(self.reg_, U, V)}
                 lists.update(lists.by_item, U, V, self.reg_, how, last=True)
             else:

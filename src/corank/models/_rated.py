@@ -15,7 +15,7 @@ BACKGROUND = 200  # popular items that the items of a user with constant ratings
 
 
 class PreferenceModel(FactorModel):
-    """A factor model of each user's order of the rated items; a subclass writes `_fit` and `_solve_users`.
+    """A factor model of each user's order of the rated items; a subclass has `_fit` and `_solve_users`.
 
     Users with constant ratings state no preference. They are folded in after training, as if they preferred their
     items to the most popular ones, `background_`.
@@ -24,7 +24,7 @@ class PreferenceModel(FactorModel):
     background_: NDArray[np.int32]
 
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
-        """Vectors (rows, dim) that minimise the objective of each row, with the items as they were learned."""
+        """Vectors (rows, dim) that minimise the objective of each row, with the learned items fixed."""
         raise NotImplementedError
 
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:

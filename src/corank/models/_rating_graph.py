@@ -178,7 +178,7 @@ class RatingGraphModel(Model):
         state = {"first": first, "second": second}
         betas, decay = (0.9, 0.999), self.weight_decay
         trainer = nn.Trainer(layout, weights, first, second, lr=self.lr, betas=betas, weight_decay=decay)
-        if self.average > 0:  # the model is the average; training goes on with the weights themselves
+        if self.average > 0:  # predictions use the averaged weights; training continues with the weights themselves
             self.weights_, state["live"] = weights.copy(), weights
         batches = min(self.batches, n)
         training.watch("rmse", higher_is_better=False)

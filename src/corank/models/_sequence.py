@@ -1,7 +1,7 @@
-"""What models of sequences share: their hyper-parameters, training to predict the next item, and scoring histories.
+"""What sequence models share: their hyper-parameters, training to predict the next item, and scoring histories.
 
-A subclass writes `_network()`. An epoch visits every user with two or more items once, in random order, `batch_size`
-users per step. Batches are packed (see `nn.batches`), so that almost nothing is computed for padding.
+A subclass implements `_network()`. An epoch visits every user with two or more items once, in random order,
+`batch_size` users per step. Batches are packed (see `nn.batches`), so that almost nothing is computed for padding.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class SequenceModel(Model):
     ) -> list[Examples]:
         """The users of one step, divided into parts, with all random draws but those of dropout.
 
-        begin, length : (users,) their training windows in `index`. rows : all interactions, which are no negatives.
+        begin, length : (users,) their training windows in `index`. rows : all interactions, never used as negatives.
         """
         items = len(self.items_)
         tokens = int(length.sum())

@@ -1,4 +1,4 @@
-"""Vectors that the nodes of a graph share: a row is an own part plus those shared with the nodes around it."""
+"""Vectors that the nodes of a graph share: a row is its own component plus those shared with the nodes around it."""
 
 from __future__ import annotations
 

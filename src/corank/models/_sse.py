@@ -28,7 +28,7 @@ class SSEModel(Model):
     rho_item: float = param(
         1.0, "SSE: odds of a neighbour in the item graph as the replacement, relative to others; 1 = no graph", low=0.0
     )
-    dropout: float = param(0.0, "probability that a step leaves an embedding coordinate unchanged", low=0.0, high=0.99)
+    dropout: float = param(0.0, "probability that a step does not update an embedding coordinate", low=0.0, high=0.99)
 
     graph: ClassVar[Literal["unused", "optional", "needed"]] = "optional"
 
@@ -43,7 +43,7 @@ class SSEModel(Model):
         graph: CSR | None = data.user_graph if side == "user" else data.item_graph
         if rho != 1 and graph is None:
             raise CorankError(
-                f"{type(self).__name__}(rho_{side}={rho:g}): the data has no {side} graph to look for neighbours in; "
+                f"{type(self).__name__}(rho_{side}={rho:g}): the data has no {side} graph; "
                 f"give the dataset its {side}_graph, or leave rho_{side} at 1"
             )
         codes = np.unique(data.user if side == "user" else data.item)

@@ -30,7 +30,7 @@ __all__ = ["F", "require_torch", "torch"]
 
 
 def require_torch(model: Model) -> None:
-    """Raise `MissingExtra` with the line to type, unless torch can be imported."""
+    """Raise `MissingExtra` with the command that installs it, unless torch can be imported."""
     try:
         importlib.import_module("torch")
     except ModuleNotFoundError as why:

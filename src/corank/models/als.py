@@ -46,7 +46,7 @@ class ALS(Model):
     reg: float = param(0.12, "regularisation of the embeddings", low=1e-6, search=(0.01, 1.0), log=True)
     reg_power: float = param(
         1.0,
-        "reg is multiplied by (number of ratings of the row)^reg_power; 0 = plain",
+        "reg is multiplied by (number of ratings of the row)^reg_power; 0 = reg as it is",
         low=0.0,
         high=2.0,
         search=(0.0, 1.0),
@@ -87,7 +87,7 @@ class ALS(Model):
 
     def _centre(self, data: Dataset) -> None:
         self.mean_ = float(data.value.mean(dtype=np.float64)) if self.biases else 0.0
-        # The rating assumed for an item of a history without one: the 90 % quantile, as users take what they like.
+        # The rating assumed for an item of a history without one: the 90 % quantile, as users choose what they like.
         self.liked_ = float(np.quantile(data.value, 0.9))
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:

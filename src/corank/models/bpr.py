@@ -31,11 +31,11 @@ class BPR(SSEModel, FactorModel):
     Reference: Rendle, Freudenthaler, Gantner and Schmidt-Thieme, "BPR: Bayesian personalized ranking from implicit
     feedback", UAI 2009.
 
-    Use it where the order of the whole list counts (AUC), or as the classical baseline for implicit feedback; `WMF` and
-    `EASE` usually have the better top ten. An epoch costs about 8 * rows * negatives * dim multiply-adds.
+    Use it where the order of the whole list matters (AUC), or as the classical baseline for implicit feedback; `WMF`
+    and `EASE` are usually better at the top of the list. An epoch costs about 8 * rows * negatives * dim multiply-adds.
 
     `sse_user` and `sse_item` replace the user and the positive item of a triple at random (stochastic shared
-    embeddings, Wu et al. 2019); the negative stays.
+    embeddings, Wu et al. 2019); the negative is kept.
     `BPR(dim=100, lr=0.1, decay=0.9, reg=0.01, negatives=3, biases=False)` is the setting of the dissertation's tables;
     with `sse_user=0.1, sse_item=0.01` it is SSE-BPR.
     """

@@ -186,7 +186,7 @@ class CollRank(PreferenceModel):
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
         """Each row's SVM until the duality gap closes; a row without pairs gets the average user's vector."""
         users = np.tile(self.average_, (rows.rows, 1))
-        # The same stream for all rows: an answer must not depend on the other users of the request.
+        # The same random stream for all rows: results must not depend on the other users of the request.
         pairs = self._pairs(rows, None, np.zeros(rows.rows, np.int64))
         begin, ceiling = np.zeros(rows.rows, np.int64), np.full(rows.rows, np.inf)
         alpha, score = np.zeros(pairs.high.size, np.float32), np.empty(rows.index.size, np.float32)

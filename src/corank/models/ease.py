@@ -29,8 +29,8 @@ class EASE(Model):
 
     Reference: Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
 
-    Use it on dense catalogues, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
-    operations and 4 * items^2 bytes: up to about 40,000 items with 24 GB. For more items use `ItemKNN` or `WMF`.
+    Use it on dense data, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
+    operations and 4 * items^2 bytes: up to about 40,000 items with 24 GB. For larger catalogues use `ItemKNN` or `WMF`.
     """
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
@@ -62,7 +62,7 @@ class EASE(Model):
         try:
             return np.empty((n, n), np.float64 if double else np.float32)
         except MemoryError:
-            raise CorankError(f"{what} needs {need / 1e9:.1f} GB, and there are fewer: {remedy}") from None
+            raise CorankError(f"{what} needs {need / 1e9:.1f} GB, which cannot be allocated: {remedy}") from None
 
     def _invert(self, matrix: Array) -> None:
         """Replace the lower triangle of a positive definite matrix by that of its inverse, in place."""

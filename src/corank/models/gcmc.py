@@ -30,8 +30,8 @@ class GCMCEncoder(RatingEncoder):
     ----------
     hidden : size of h.
     stacked : the sums of the levels are concatenated, hidden / levels numbers each, instead of added up.
-    sharing : how the levels share T: own (nothing), ordinal (level r adds to level r - 1) or basis (mixtures of
-        `bases` tables).
+    sharing : how the levels share T: own (nothing), ordinal (level r adds to level r - 1) or basis (linear
+        combinations of `bases` tables).
     """
 
     hidden: int
@@ -112,11 +112,11 @@ class GCMC(RatingGraphModel):
     Objective: mean of (1 - squared) * cross-entropy of the level + squared * squared error / variance of the ratings.
 
     Reference: van den Berg, Kipf and Welling, "Graph Convolutional Matrix Completion", 2017. Not in the paper: biases
-    of levels and nodes, the squared error, cold nodes in training (`cold`), and that the ratings that a step predicts
-    are not part of its graph (`hide`). `GCMC(level_bias=False, squared=0, cold=0, hidden=500, epochs=200)` is the
-    published model.
+    of levels and nodes, the squared error, cold nodes in training (`cold`), and hidden targets: the ratings that a step
+    predicts are not part of its input graph (`hide`). `GCMC(level_bias=False, squared=0, cold=0, hidden=500,
+    epochs=200)` is the published model.
 
-    When to use: few ratings and a side graph; the graph gives cold-start users predictions of their own. With many
+    When to use: few ratings and a side graph; the graph gives cold-start users personalised predictions. With many
     ratings and no graph, `als` and `mf` are as accurate and much faster.
 
     Cost: about 12 * batches * (ratings * width + nodes * hidden * dim) multiply-adds per epoch, where width is hidden /
@@ -129,7 +129,7 @@ class GCMC(RatingGraphModel):
     )
     sharing: str = param(
         "own",
-        "tables of the levels: one each (own), each added to the one below (ordinal), or mixtures of `bases` (basis)",
+        "tables of the levels: separate (own), cumulative sums (ordinal), or combinations of `bases` tables (basis)",
         choices=("own", "ordinal", "basis"),
     )
 

@@ -24,11 +24,11 @@ class GRMF(GraphRegularised, ALS):
 
     so that neighbours get similar vectors, and a user without ratings gets the mean of the neighbours. The graph can be
     the given one, a sum of its powers or Graph DNA (`user_graph`, `item_graph`). With `form="shared"`, a vector is
-    instead the sum of an own part and of vectors that it shares with the nodes around it.
+    instead the sum of a component of its own and of components shared with the nodes around it.
 
     References: Rao et al. 2015, "Collaborative filtering with graph information"; Wu 2020, chapter 2, for deep graphs.
 
-    Use it where ratings are few and a graph tells which users or items are similar. Cost per epoch: that of `ALS` and,
+    Use it where ratings are sparse and a graph connects similar users or items. Cost per epoch: that of `ALS` and,
     per conjugate-gradient step on a side with a graph, 2 * edges * dim + rows * dim^2 multiply-adds. It reduces to
     `ALS` without a graph.
     """

@@ -1,6 +1,6 @@
 """GRU4Rec: next-item prediction by a recurrent network over the items of a user (Hidasi et al. 2016).
 
-The network comes first, then the model. What all models of sequences share (training, scoring) is in `_sequence`.
+The network comes first, then the model. What all sequence models share (training, scoring) is in `_sequence`.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class GRU4Rec(SequenceModel):
 
         - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
 
-    The losses of the papers are settings: `loss="top1"` (2016) and `loss="bpr_max"` (2018) with `negatives` items that
-    all users of a step share. Instead of session-parallel mini-batches, whose gradients end at the border of a batch,
-    each step reads whole sequences. Dropout is applied to the inputs of each layer and to the last states.
-    `tied=False` gives inputs an embedding table of their own. `sse_item` and `sse_target` replace inputs and targets
-    by random items in training (stochastic shared embeddings).
+    The losses of the papers are available: `loss="top1"` (2016) and `loss="bpr_max"` (2018) with `negatives` items
+    shared by all users of a step. Instead of session-parallel mini-batches, which truncate gradients at batch
+    boundaries, each step backpropagates through whole sequences. Dropout is applied to the inputs of each layer and to
+    the last states. `tied=False` uses a separate embedding table for the inputs. `sse_item` and `sse_target` replace
+    inputs and targets by random items in training (stochastic shared embeddings).
 
     Use it as the recurrent baseline beside `SASRec`, and where recent items matter much more than older ones. Ratings
     are not used. Unseen users are scored by running the network over their history, without any training.

@@ -26,11 +26,11 @@ class GRWMF(GraphRegularised, WMF):
         reg_graph * tr(U' Lap U) = reg_graph * sum over edges (i, j) of weight * |u_i - u_j|^2
 
     The graph can be the given one, a sum of its powers or Graph DNA (`user_graph`, `item_graph`). With `form="shared"`,
-    a vector is instead the sum of an own part and of vectors that it shares with the nodes around it.
+    a vector is instead the sum of its own component and of components shared with the nodes around it.
 
     Reference: Wu 2020, chapter 2.
 
-    Use it where users have few interactions and a graph tells which users or items are similar. Cost per epoch on a
+    Use it where users have few interactions and a graph connects similar users or items. Cost per epoch on a
     side with a graph: that of `WMF` with the solver "exact" and, per conjugate-gradient step, 2 * edges * dim + rows *
     dim^2 multiply-adds. It reduces to `WMF` without a graph.
     """

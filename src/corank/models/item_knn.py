@@ -30,7 +30,7 @@ class ItemKNN(Model):
 
     Reference: Deshpande and Karypis, "Item-based top-N recommendation algorithms", TOIS 2004.
 
-    Use it as the first personalised method: it trains in seconds, its recommendations explain themselves, unseen users
+    Use it as the first personalised method: it trains in seconds, its recommendations are easy to explain, unseen users
     need no training, and on sparse catalogues (Amazon-Book) plain cosine beats most graph networks. It costs the sum
     over users of their squared number of items; memory is items x neighbors.
     """
@@ -44,13 +44,13 @@ class ItemKNN(Model):
     )
     weighting: Literal["none", "value", "tfidf", "bm25"] = param(
         "none",
-        "weight of a row: 1, its value, or its value damped and lowered for users with many items",
+        "weight of an interaction: 1 (none), its value, or the TF-IDF or BM25 weight of its value",
         choices=WEIGHTINGS,
         search=WEIGHTINGS,
     )
     shrink: float = param(
         10.0,
-        "added to the denominator: lowers similarities that rest on few common users",
+        "added to the denominator: shrinks similarities based on few common users",
         low=0.0,
         search=(0.1, 300.0),
         log=True,
@@ -88,7 +88,7 @@ class ItemKNN(Model):
     def _weights(self, rows: CSR, columns: CSR) -> tuple[Array, Array]:
         """Weights of the entries in the similarities, by user and by item; items are documents, users their terms."""
         length, width = np.diff(columns.indptr), np.diff(rows.indptr)
-        # A user with many items says little about which of them are similar.
+        # Inverse document frequency: a user with many items says little about which of them are similar.
         rarity = np.log1p(rows.columns / np.maximum(width, 1))
         if self.weighting == "bm25":
             total = np.bincount(rows.index, rows.value, rows.columns)

@@ -38,7 +38,7 @@ class ListMF(Listwise, PreferenceModel):
     dim: int = param(64, "embedding size", low=1, high=65_536, search=(8, 128), log=True)
     reg: float | None = param(
         None,
-        "regularisation of users and items (default: from the length of the lists, 0.06 with 50 ratings per user)",
+        "regularisation of users and items (default: depends on list lengths, 0.06 with 50 ratings per user)",
         low=0.0,
     )
     reg_scale: float = param(

@@ -32,8 +32,8 @@ class MF(SSEModel, ALS):
 
     `sse_user` and `sse_item` replace the user and the item of a rating at random (stochastic shared embeddings, Wu et
     al. 2019). `MF(biases=False, dim=100, reg=0.1, lr=0.01, decay=1.0, epochs=50)` is the baseline of the dissertation
-    except for its random start: here vectors start small, and those of items without ratings are 0, so that such items
-    are not recommended at random.
+    except for its initialisation: here vectors start small, and those of items without ratings are 0, so that such
+    items are not recommended at random.
     """
 
     reg: float = param(0.07, "regularisation of the embeddings", low=1e-6, search=(0.01, 0.3), log=True)

@@ -1,4 +1,4 @@
-"""Primal-CR and Primal-CR++: pairwise ranking of each user's ratings at nearly the cost of fitting the ratings."""
+"""Primal-CR and Primal-CR++: pairwise ranking of each user's rated items at nearly the cost of matrix factorisation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PrimalCR(PreferenceModel):
     Reference: Wu, Hsieh and Sharpnack, "Large-scale collaborative ranking in near-linear time", KDD 2017; dissertation,
     chapter 3.
 
-    Use it when the ratings of a user express preferences and the order of the rated items is what counts.
+    Use it when the ratings of a user express preferences and the goal is to order the rated items.
     An epoch costs about 4 * steps * ratings * dim multiply-adds.
     """
 
@@ -43,7 +43,7 @@ class PrimalCR(PreferenceModel):
     epochs: int = param(15, "outer iterations: items, then users", low=1, search=(5, 20))
     loss: str = param("squared_hinge", "loss of a pair of items", choices=("squared_hinge", "logistic"))
     reg_bias: float | None = param(None, "regularisation of the item biases (default: no item biases)", low=0.0)
-    pairwise: bool = param(False, "enumerate all pairs (Primal-CR) where sorting would do (Primal-CR++)")
+    pairwise: bool = param(False, "enumerate all pairs (Primal-CR) instead of sorting (Primal-CR++)")
     steps: int = param(10, "maximum number of conjugate-gradient steps per Newton step", low=1)
     tolerance: float = param(0.01, "relative residual at which conjugate gradient stops", low=0.0, high=1.0)
 
@@ -146,7 +146,7 @@ class PrimalCR(PreferenceModel):
         from ..kernels.vectors import weighted_sums
 
         U, V, reg = self.user_factors_, self.item_factors_, np.float32(self.reg_)
-        if self.reg_bias is not None:  # the bias is one more coordinate of an item, where every user has a 1
+        if self.reg_bias is not None:  # the bias is an extra coordinate of the items, with a constant 1 for every user
             U = np.append(U, np.ones((len(U), 1), np.float32), axis=1)
             V = np.append(V, self.item_bias_[:, None], axis=1)
 
@@ -202,7 +202,7 @@ class PrimalCR(PreferenceModel):
         return float(lists.loss.sum()) + self._penalty(self.user_factors_) + self._penalty(items)
 
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
-        """Newton's method on each row's vector until it converges; a row without pairs gets the average user's."""
+        """Newton's method on each row's vector until convergence; a row without pairs gets the mean user vector."""
         lists, kind, pairs = self._lists(rows)
         users = np.zeros((rows.rows, self.dim), np.float32)
         lists.score[:] = self.item_bias_[rows.index]

@@ -1,6 +1,6 @@
 """SASRec: next-item prediction by causal self-attention over the items of a user (Kang and McAuley 2018).
 
-The network comes first, then the model. What all models of sequences share (training, scoring) is in `_sequence`.
+The network comes first, then the model. What all sequence models share (training, scoring) is in `_sequence`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SASRecNetwork:
         return self.after_attention(w, b, x, normed, attended, noise)  # (s, d)
 
     def queries(self, w: Weights, b: int, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(normed x, queries, keys, values), (s, d) each; the published form makes keys and values of x itself."""
+        """(normed x, queries, keys, values), (s, d) each; in the published form, keys and values come from x itself."""
         d, matrix, bias = self.width, w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
         normed = self.norm(w, f"{b}.first", x)  # (s, d)
         if self.form == "pre":
@@ -157,10 +157,10 @@ class SASRec(SequenceModel):
 
         - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
 
-    The default is this modern form: pre-norm blocks and softmax over all items, which with enough epochs is still among
-    the best sequential models (Klenitskiy and Vasilev 2023). The published form is a setting:
+    The defaults are this modern form: pre-norm blocks and softmax over all items, which with enough epochs is still
+    among the best sequential models (Klenitskiy and Vasilev 2023). The published form is available too:
     `SASRec(dim=50, norm="published", loss="bce", negatives=1, max_len=50, dropout=0.5)` (ML-1M: max_len=200,
-    dropout=0.2); its epochs visit each user once, where the published code draws as many users with replacement.
+    dropout=0.2); an epoch visits each user once, whereas the published code draws as many users with replacement.
     `sse_item` and `sse_target` replace inputs and targets by random items in training (SSE-SASRec).
 
     Use it where the order of items matters: films, games, songs, clicks. Ratings are not used. Unseen users are scored
@@ -176,7 +176,7 @@ class SASRec(SequenceModel):
     """
 
     blocks: int = param(2, "blocks of attention and feed-forward layers", low=0, high=64, search=(1, 3))
-    heads: int = param(1, "attention heads; must divide the width of the network", low=1, high=64)
+    heads: int = param(1, "attention heads; must divide the hidden size", low=1, high=64)
     attention_dropout: float | None = param(
         None, "dropout of the attention weights (when absent: dropout if norm is published, else 0)", low=0.0, high=0.95
     )
@@ -203,7 +203,7 @@ class SASRec(SequenceModel):
         if width % self.heads:
             fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
             raise CorankError(
-                f"{type(self).__name__}(heads={self.heads}): heads must divide the width {width} of the network; "
+                f"{type(self).__name__}(heads={self.heads}): heads must divide the hidden size {width}; "
                 f"choose one of {fits}, or another dim"
             )
         super()._fit(data, rows, training)
@@ -211,8 +211,8 @@ class SASRec(SequenceModel):
     def attention(self, user: Hashable | None = None, *, history: Iterable[Hashable] | None = None) -> dict[str, Any]:
         """The attention weights: {"items": L ids, oldest first, "weights": float32 (blocks, heads, L, L)}.
 
-        Row t of the weights says how much each of the items up to t counts for what comes after t. Give a training
-        user, or the history of anyone.
+        Row t holds the weights of the items up to t in the prediction of the item after t. Give a training user or any
+        history.
         """
         require_fitted(self)
         if (user is None) == (history is None):

@@ -58,18 +58,18 @@ class SQLRank(Listwise):
     """Listwise collaborative ranking with stochastic queuing.
 
     Objective: the negative log likelihood (Plackett-Luce, log phi = sigmoid(u.v)) of an order of each user's list, plus
-    reg / 2 (|U|^2 + |V|^2). Where the data does not determine the order, it is drawn anew in each epoch (stochastic
+    reg / 2 (|U|^2 + |V|^2). Where the data does not determine the order, it is resampled in each epoch (stochastic
     queuing):
 
     - explicit feedback: items by decreasing rating, ties in random order;
     - implicit feedback: the items of the user in random order, then `rho` times as many random other items;
-    - mixed: items by decreasing rating, then a few random other items. Not in the paper; as good at ordering rated
-      items, and far better at ranking the whole catalogue.
+    - mixed: items by decreasing rating, then a few random other items. Not in the paper; it orders rated items as well
+      as explicit, and ranks the whole catalogue far better.
 
     Reference: Wu, Hsieh and Sharpnack, "SQL-Rank: a listwise approach to collaborative ranking", ICML 2018;
     dissertation, chapter 4.
 
-    Use it when the top of the list counts, with or without ratings. There is no learning rate to tune (see
+    Use it when the top of the list matters, with or without ratings. There is no learning rate to tune (see
     `Listwise`). An epoch costs about 11 * (1 + rho) * rows * dim multiply-adds.
     `SQLRank(solver="authors", reg=4.0, epochs=121)` is the schedule of the authors' code.
     """
@@ -77,7 +77,7 @@ class SQLRank(Listwise):
     dim: int = param(100, "embedding size", low=1, high=65_536, search=(16, 128), log=True)
     reg: float | None = param(
         None,
-        "regularisation of users and items (default: from the length of the lists, about 2 with 50 rows per user)",
+        "regularisation of users and items (default: depends on list lengths, about 2 with 50 rows per user)",
         low=0.0,
     )
     reg_scale: float = param(
@@ -85,14 +85,14 @@ class SQLRank(Listwise):
     )
     epochs: int = param(20, "passes over users and items", low=1, search=(8, 40))
     rho: float | None = param(
-        None, "random items after each list, as a multiple of its length (default: implicit 3, mixed 0.2)", low=0.0
+        None, "number of random items per item of a list (default: implicit 3, mixed 0.2)", low=0.0
     )
     feedback: str = param(
         "auto",
         "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit if ratings differ",
         choices=("auto", "explicit", "implicit", "mixed"),
     )
-    top_k: int | None = param(None, "positions of a list that count in the likelihood (default: all)", low=1)
+    top_k: int | None = param(None, "number of positions of a list in the likelihood (default: all)", low=1)
     requeue: bool = param(True, "draw new orders and new random items in each epoch")
     solver: str = param(
         "newton",
@@ -146,7 +146,7 @@ class SQLRank(Listwise):
         rho = RHO[feedback] if self.rho is None or feedback == "explicit" else self.rho
         own = np.diff(rows.indptr)
         number: NDArray[np.int64] = np.minimum(np.round(rho * own), rows.columns - own).astype(np.int64)
-        if feedback == "implicit":  # without another item after them, such lists have nothing to learn from
+        if feedback == "implicit":  # without at least one negative, such lists have no gradient
             number[own > 0] = np.maximum(number, np.minimum(1, rows.columns - own))[own > 0]
         return number
 
@@ -173,10 +173,10 @@ class SQLRank(Listwise):
         return self._fold_in_rows(histories.merged())
 
     def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
-        """Constant ratings are read as implicit feedback: above random items that the user does not have."""
+        """Constant ratings are treated as implicit feedback: ranked above random items that the user does not have."""
         negatives = self._negatives(rows, self.feedback_)
         if self.feedback_ == "explicit":
             constant = levels_of(rows)[1] == 1
             negatives[constant] = self._negatives(rows, "implicit")[constant]
-        # The same random stream for all rows: an answer must not depend on the other users of the request.
+        # The same random stream for all rows: results must not depend on the other users of the request.
         return self._solve_lists(self._queues(rows, negatives, np.zeros(rows.rows, np.int64)))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SSEPTNetwork(SASRecNetwork):
-    """SASRec's network on tokens that are an item beside its user. d = `width` = dim + dim_user."""
+    """SASRec's network on tokens [item; user]. d = `width` = dim + dim_user."""
 
     dim_user: int
     user_row: NDArray[np.int64]  # (users,) row of each user in the table of user embeddings
@@ -45,7 +45,7 @@ class SSEPTNetwork(SASRecNetwork):
         return super().parameters() | {"user": user}
 
     def user_vectors(self, w: Weights, batch: Batch) -> Tensor:
-        """Embedding (s, dim_user) of the user of each token; for unseen users the mean of all of them."""
+        """Embedding (s, dim_user) of the user of each token; for unseen users the mean of all user embeddings."""
         row = torch.from_numpy(batch.packed.row)  # (s,)
         if batch.user is None:
             return w["user"].mean(0, keepdim=True).expand(row.shape[0], -1)  # (s, dim_user)
@@ -68,13 +68,15 @@ class SSEPT(SASRec):
     Stochastic shared embeddings prevent that: in training the user of a sequence is replaced by a random one with
     probability `sse_user`, and so are inputs and targets (`sse_item`, `sse_target`). `window` > 0 is SSE-PT++.
 
-    The user part of the output adds the same number to all scores of a user. It counts in pointwise and pairwise losses
-    (bce, gbce, bpr, ...), cancels in softmax, and is left out of scores. Unseen users get the mean of all user vectors.
+    The user part of the output adds the same constant to all scores of a user. It matters in losses that depend on the
+    scores themselves (bce, gbce, bpr_max, top1), cancels in softmax and bpr, and is left out of scores. Unseen users
+    get the mean of all user vectors.
 
     `SSEPT(dim=100, dim_user=50, norm="published", loss="bce", negatives=1, dropout=0.2, sse_user=0.92, sse_item=0.1,
     sse_target=0.1)` is the published setting for ML-1M; sse_coupled=True draws as the released code does.
 
-    Use it where users with similar histories go on differently. Cost: that of `SASRec` with hidden size dim + dim_user.
+    Use it where users with similar histories choose different next items. Cost: that of `SASRec` with hidden size dim +
+    dim_user.
 
     References
     ----------
@@ -98,7 +100,7 @@ class SSEPT(SASRec):
     )
 
     share: str = param(
-        "", "a label of the users: users with the same value share one vector; 'everyone': all users share one"
+        "", "user label whose values define groups that share one vector; 'everyone': all users share one"
     )
 
     def _network(self) -> SSEPTNetwork:

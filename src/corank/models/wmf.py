@@ -29,21 +29,21 @@ class WeightedSide(NamedTuple):
 class WMF(FactorModel):
     """Weighted matrix factorisation (implicit ALS, iALS) for implicit feedback.
 
-    Every interaction is a 1, every other pair a 0 of weight `rho`. The objective is
+    Every interaction is a 1, every other pair a 0 with weight `rho`. The objective is
 
         sum over interactions of (1 + alpha * value)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
         + sum over rows of reg * (n + rho * others)^reg_power |x|^2
 
     with n the number of interactions of a user or item and x its vector. `solver` is how a row is solved with the other
-    side fixed: a few steps of conjugate gradient ("cg"), exactly ("exact"), or exactly in blocks of coordinates
-    ("blocks", iALS++).
+    side fixed: a few conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of
+    coordinates ("blocks", iALS++).
 
     References: `rho` is the dissertation's weight on zeros (with alpha = 0). rho = 1, alpha = 40 is the confidence of
-    Hu, Koren and Volinsky (ICDM 2008). A regularisation that grows with the frequency (`reg_power` = 1) and a tuned
-    `rho` bring the method to the level of neural ones (Rendle et al. 2021).
+    Hu, Koren and Volinsky (ICDM 2008). With frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` the
+    method matches neural ones (Rendle et al. 2021).
 
-    Use it first on implicit feedback: it is fast and hard to beat. Cost per epoch: about 16 * non-zeros * dim
-    multiply-adds with "cg".
+    Use it as the first model for implicit feedback: it is fast and hard to beat. Cost per epoch: about 16 * non-zeros *
+    dim multiply-adds with "cg".
     """
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
@@ -51,9 +51,9 @@ class WMF(FactorModel):
     alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
     reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
     reg_power: float = param(
-        1.0, "reg is multiplied by (row's count + rho * others)^reg_power; 0 = plain", low=0.0, high=2.0
+        1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
     )
-    epochs: int = param(15, "passes over both sides", low=1, search=(4, 24))
+    epochs: int = param(15, "passes over users and items", low=1, search=(4, 24))
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
@@ -83,7 +83,7 @@ class WMF(FactorModel):
 
     def _random(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         # Rows of norm 1: on MovieLens-1M, the objective after three conjugate-gradient steps is then 1 to 4 % lower
-        # than from a start near zero.
+        # than with an initialisation near zero.
         scale = np.float32(1 / np.sqrt(self.dim))
         return rng.standard_normal((rows, self.dim), dtype=np.float32) * scale
 
@@ -114,7 +114,7 @@ class WMF(FactorModel):
         return float(loss.sum())
 
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
-        """The vectors that an exact half-step gives users with these histories, the items as they were learned."""
+        """User vectors from an exact half-step on these histories, with the learned item vectors fixed."""
         from ..kernels.csr import merged
 
         rows = self._weighted(CSR(*merged(*histories[:3]), histories.columns))

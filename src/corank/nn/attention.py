@@ -43,9 +43,9 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
 def attend_last(q: Tensor, x: Tensor, key: Tensor, value: Tensor, bias: Tensor, heads: int, packed: Packed) -> Tensor:
     """Attention of the last token of each sequence alone: (b, d) from queries q (b, d) and tokens x (s, d).
 
-    key, value (d, d) and bias (d,) of the values are the layers that would make keys and values of x. They are applied
-    to the queries and to the attended means instead, (b, d) each: q . (K x) = (K' q) . x, where a bias of the keys
-    would add the same to all scores of a query, and the mean of the values is the value of the mean.
+    key, value (d, d) and bias (d,) of the values are the layers that would compute keys and values from x. They are
+    applied to the queries and to the attended means instead, (b, d) each: q . (K x) = (K' q) . x, where a bias of the
+    keys would add the same to all scores of a query, and the mean of the values is the value of the mean.
     """
     d = q.shape[1]
     query = q.view(-1, heads, d // heads).transpose(0, 1)  # (h, b, d / h)
@@ -68,6 +68,6 @@ def attend_last(q: Tensor, x: Tensor, key: Tensor, value: Tensor, bias: Tensor, 
 
 
 def attention_weights(q: Tensor, k: Tensor, heads: int) -> Tensor:
-    """Weights (heads, L, L) of one sequence from q, k (L, d); row t says how much each token counts for token t."""
+    """Weights (heads, L, L) of one sequence from q, k (L, d); row t holds the weights of the tokens for token t."""
     q, k = (part.view(part.shape[0], heads, -1).transpose(0, 1) for part in (q, k))
     return torch.softmax(_scores(q, k), -1)

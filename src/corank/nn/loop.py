@@ -1,10 +1,10 @@
-"""Steps of training for torch models: parts of a batch in parallel, one fused Adam step on one flat vector.
+"""Training steps of torch models: parts of a batch in parallel, one fused Adam step on one flat vector.
 
-The same bits for any number of threads: a batch is divided into a fixed number of parts, each is computed by a single
-thread with a gradient of its own, and the gradients are added in order. That is also faster than torch's threads within
-an operation, which wait for each other after each of hundreds of small operations.
+Results are bit-identical for any number of threads: a batch is divided into a fixed number of parts, each is computed
+by a single thread with its own gradient, and the gradients are added in order. This is also faster than torch's
+intra-op threads, which synchronise after each of hundreds of small operations.
 
-All state is numpy arrays that are changed in place (weights and two moments), so that a checkpoint can restore them.
+All state is in numpy arrays that are updated in place (weights and two moments), so that a checkpoint can restore them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Trainer:
     first, second : Adam's moments, arrays like weights, zero before the first step.
     lr : learning rate. weight_decay : of tables and matrices; biases and gains are not decayed.
     l2 : regularisation of the tables, l2 / 2 times their squared norm in the loss.
-    threads : number of parts of a batch that are computed at the same time.
+    threads : number of parts of a batch that are computed in parallel.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[ThreadPoolExecutor | None]:
-        """Threads for the parts of batches; within each of them torch uses no further threads."""
+        """A thread pool for the parts of batches; torch uses a single thread within each part."""
         with one_thread():
             if self.threads <= 1:
                 yield None
@@ -133,7 +133,7 @@ class Trainer:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes in the calling thread only: parallel work is divided here, not inside of operations."""
+    """Within this context torch uses only the calling thread: work is parallel over parts, not inside operations."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -103,7 +103,7 @@ class RatingGraph:
         ----------
         weight : (n,), of the edges.
         messages : (nodes of the other side * levels, d), what each of them sends along its edges of each level.
-        per_level : sums of their own per level, (nodes * levels, d), instead of (nodes, d).
+        per_level : separate sums per level, (nodes * levels, d), instead of (nodes, d).
         """
         return sparse_matmul(self._pattern(side, per_level), weight, messages)
 

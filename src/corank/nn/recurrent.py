@@ -1,4 +1,4 @@
-"""A layer of gated recurrent units over packed sequences, with its gradient by hand.
+"""A layer of gated recurrent units over packed sequences, with a hand-written backward pass.
 
 The backward pass of torch's own GRU takes several times as long as the forward pass, because it adds to
 the gradient of the weights at every step. Here that gradient is one matrix product after the last step.

@@ -1,4 +1,4 @@
-"""Which column of a table is the user, the item, the value and the time, told by the names of the columns."""
+"""Which column of a table is the user, the item, the value and the time, detected by column names."""
 
 from __future__ import annotations
 

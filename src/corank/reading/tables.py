@@ -84,7 +84,7 @@ def guess_columns(
 ) -> Columns:
     """The columns that `read_csv` or `read_parquet` would use; `source` is a path, or a list of column names.
 
-    Names are compared without case, blanks and underscores: user, userId, reviewerID, customer_id, ...; item, movieId,
+    Names are compared ignoring case, spaces and underscores: user, userId, reviewerID, customer_id, ...; item, movieId,
     asin, product, track, ...; rating, stars, count, plays, ...; timestamp, date, unixReviewTime, .... Without a header
     the columns are user, item, value, time from left to right.
     """

@@ -23,7 +23,7 @@ CSS_VARIABLES = {
     VIOLET: "--violet",
     BROWN: "--brown",
 }
-# Okabe and Ito's colours, the light ones darkened until they can be read on white; shapes tell them apart once more.
+# Okabe and Ito's colours, the light ones darkened to be readable on white; marker shapes distinguish them too.
 _COLOURS = (BLUE, "#d55e00", "#009e73", "#c0629a", "#b58900", SKY, VIOLET, BROWN)
 _SHAPES = "os^DvPX*"
 

@@ -43,13 +43,8 @@ def _forked() -> None:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-<<<<<<< HEAD
-    """Compile `function` to run without the interpreter lock, and cache the machine code on disk."""
-    return _compiled(function)
-=======
     """Compile `function` to run without the GIL, and cache the machine code on disk."""
-    return numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(function)
->>>>>>> 472c614e0f4dc37de1bb935b5dbc320aed26bd2f
+    return _compiled(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:

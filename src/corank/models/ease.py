@@ -30,7 +30,7 @@ class EASE(Model):
     Reference: Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
 
     Use it on dense data, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
-    operations and 4 * items^2 bytes: up to about 40,000 items with 24 GB. For larger catalogues use `ItemKNN` or `WMF`.
+    operations and 5 * items^2 bytes: 8 GB for 40,000 items. For larger catalogues use `ItemKNN` or `WMF`.
     """
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def modules() -> dict[str, Module]:
                 other = inner if inner in found else target
                 if other in found and other != module.name:
                     names = [alias.name] if node.module else _attributes(tree, alias.asname or alias.name)
-                    reached = {other, *_lazily_resolved(found[other], names)}
+                    home = _lazily_resolved(found[other].path)
+                    reached = {other, *(f"{other}.{home[name]}" for name in names if name in home)}
                     module.imports |= reached
                     module.eager |= reached if node in tree.body else set()
     return found
@@ -93,13 +95,13 @@ def _attributes(tree: ast.AST, name: str) -> list[str]:
     return [node.attr for node in nodes if node.value.id == name]
 
 
-def _lazily_resolved(package: Module, names: list[str]) -> set[str]:
-    """The modules behind names that a package resolves on first use, as its table `HOME` says (`nn`)."""
-    for node in ast.parse(package.path.read_text("utf-8")).body:
+@functools.cache
+def _lazily_resolved(path: Path) -> dict[str, str]:
+    """name -> module of the names that a package resolves on first use: its table `HOME` (`nn`)."""
+    for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "HOME":
-            home = ast.literal_eval(node.value)
-            return {f"{package.name}.{home[name]}" for name in names if name in home}
-    return set()
+            return dict(ast.literal_eval(node.value))
+    return {}
 
 
 def closure(start: str, all_modules: dict[str, Module], *, facades: bool = True) -> set[str]:

@@ -22,7 +22,8 @@ check: $(DEV)             ## lint, format, types, layers, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/test_imports.py tests/test_generated.py
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m pytest tests/test_imports.py
 
 install: $(DEV)           ## venv and package with all extras
 

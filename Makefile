@@ -13,7 +13,7 @@ demo: $(CORE)             ## leaderboard, report and saved model on embedded syn
 	$(BIN)/corank demo -o out/demo
 
 test: $(DEV)              ## all tests, in one process per core
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-cpus: $(DEV)         ## the tests that depend on rounding, with the instruction sets of other processors
 	$(BIN)/python tests/cpus.py

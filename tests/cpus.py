@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
             continue
         print(f"{name}: {chosen.stdout.strip()}", flush=True)
         start = time.perf_counter()
-        command = [sys.executable, "-m", "pytest", "-n", "auto", *TESTS, *options]
+        command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *TESTS, *options]
         if subprocess.run(command, env=environment, cwd=root).returncode:
             failed.append(name)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)

@@ -157,7 +157,10 @@ def test_bad_requests_get_a_sentence(split: cr.Split, data: cr.Dataset) -> None:
         (lambda: cr.evaluate(model, split, seed=-1), "seed=-1"),
         (lambda: cr.evaluate(model, split, bootstrap=-1), "bootstrap=-1"),
         (lambda: cr.evaluate(model, split, relevant=float("nan")), "relevant=nan"),
-        (lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"), "coverage@5 is computed from top lists"),
+        (
+            lambda: cr.evaluate(model, split, "coverage@5", protocol="sampled"),
+            "coverage@5 is computed from top-k lists",
+        ),
         (lambda: cr.evaluate(cr.Popularity().fit(split.train), split, "rmse"), "popularity gives only scores"),
         (lambda: cr.evaluate(model, split.test), "takes a Split, not Dataset"),
         (lambda: cr.evaluate(Table(), split), "is not fitted"),

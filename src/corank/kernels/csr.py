@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .threads import kernel, run
+from .vectors import insertion_point, longest_row
 
 
 @kernel
@@ -90,27 +91,18 @@ def levels(start: int, stop: int, indptr: np.ndarray, value: np.ndarray, level: 
     """level int32[n]: rank of a value among the distinct ones of its row, from 0; width int32[rows]: their number."""
     # Ratings have few levels, so a sorted list of the distinct values is short; numba's own argsort takes three seconds
     # to compile.
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    distinct = np.empty(longest, np.float32)
+    distinct = np.empty(longest_row(start, stop, indptr), np.float32)
     for i in range(start, stop):
         count = 0
         for second in range(2):  # the distinct values first, then the place of each entry among them
             for p in range(indptr[i], indptr[i + 1]):
-                low, high = 0, count
-                while low < high:
-                    middle = (low + high) >> 1
-                    if distinct[middle] < value[p]:
-                        low = middle + 1
-                    else:
-                        high = middle
+                at = insertion_point(distinct, 0, count, value[p])
                 if second == 1:
-                    level[p] = low
-                elif low == count or distinct[low] != value[p]:
-                    for q in range(count, low, -1):
+                    level[p] = at
+                elif at == count or distinct[at] != value[p]:
+                    for q in range(count, at, -1):
                         distinct[q] = distinct[q - 1]
-                    distinct[low] = value[p]
+                    distinct[at] = value[p]
                     count += 1
         width[i] = count
 

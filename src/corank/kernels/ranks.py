@@ -16,6 +16,7 @@ import numpy as np
 
 from .threads import inline, kernel
 from .topk import mask_rows
+from .vectors import insertion_point
 
 # Counts are float32, the type of the scores, to use all vector lanes: exact far beyond this length.
 CHUNK = 4096
@@ -78,14 +79,8 @@ def rank_all(
         size = n - (high - low)
         for p in range(indptr[b], indptr[b + 1]):
             row[index[p]] = mine[p]
-            left, right = low, high  # bisection: is this item among the known ones?
-            while left < right:
-                middle = (left + right) >> 1
-                if known_index[middle] < index[p]:
-                    left = middle + 1
-                else:
-                    right = middle
-            if left < high and known_index[left] == index[p]:
+            at = insertion_point(known_index, low, high, index[p])
+            if at < high and known_index[at] == index[p]:
                 size += 1
         candidates[b] = size
         for p in range(indptr[b], indptr[b + 1]):

@@ -175,3 +175,15 @@ def sigmoids(n: int, score: np.ndarray, bits: np.ndarray, power: np.ndarray, h: 
         f = s - _HALF
         h[t] = s
         growth[t] = _E0 + f * (_E0 + f * (_E2 + f * (_E3 + f * (_E4 + f * (_E5 + f * (_E6 + f * _E7))))))
+
+
+@inline
+def insertion_point(values: np.ndarray, low: int, high: int, x: float) -> int:
+    """The first position in low..high, where `values` rises, whose value is at least x; high if there is none."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low

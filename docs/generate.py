@@ -13,11 +13,13 @@ import inspect
 import re
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "docs")]
 
+import api  # noqa: E402
 import pictures  # noqa: E402
 
 import corank  # noqa: E402
@@ -65,7 +67,7 @@ def extra(name: str, known: dict[str, Module]) -> str:
 
 
 def page(name: str) -> Path:
-    """The page of a model; not every model has one."""
+    """The page of a model."""
     return DOCS / f"{name.replace('_', '-')}.md"
 
 
@@ -74,10 +76,8 @@ def models_table() -> str:
     lines = ["| name | class | what it is | learns from | extra |", "|---|---|---|---|---|"]
     for name in model_names():
         cls = corank.find(name)
-        shown = f"`{cls.__name__}`"
-        if page(name).exists():
-            shown = f"[{shown}](docs/{page(name).name})"
         needs = extra(name, known)
+        shown = f"[`{cls.__name__}`]({page(name).name})"
         cells = [f"`{name}`", shown, _escaped(summary(inspect.getdoc(cls) or "")), learns_from(cls)]
         lines.append(f"| {' | '.join(cells)} | {f'`{needs}`' if needs else ''} |")
     return "\n".join(lines)
@@ -101,17 +101,38 @@ def heading(path: Path) -> str:
 
 
 def models_navigation() -> str:
-    pages = [page(name) for name in model_names() if page(name).exists()]
-    return "\n".join(f"      - {_quoted(heading(path))}: {path.name}" for path in pages)
+    """Model pages by what the models learn from."""
+    groups = {"Implicit feedback": (0,), "Sequences": (1,), "Ratings": (2,), "Graphs": (3, 5)}
+    lines = []
+    for title, kinds in groups.items():
+        pages = [page(name) for name in model_names() if _kind(corank.find(name)) in kinds]
+        lines += [f"      - {title}:", *(f"          - {_quoted(heading(path))}: {path.name}" for path in pages)]
+    return "\n".join(lines)
 
 
 def results_navigation() -> str:
-    """Result pages in the order in which their index lists them; others follow by name."""
+    """Result pages under the headings of their index, in its order; pages that it does not list come last."""
     index = (DOCS / "results" / "index.md").read_text("utf-8")
-    order = re.findall(r"\]\(([\w.-]+\.md)\)", index)
-    names = sorted(p.name for p in (DOCS / "results").glob("*.md") if p.name != "index.md")
-    names.sort(key=lambda name: order.index(name) if name in order else len(order))
-    return "\n".join(f"      - {_quoted(result_title(name))}: results/{name}" for name in names)
+    names = {p.name for p in (DOCS / "results").glob("*.md")} - {"index.md"}
+    lines = []
+    for part in index.split("\n## ")[1:]:
+        title, rows = part.split("\n", 1)
+        listed = [n for row in re.findall(r"^\| (.*)", rows, re.MULTILINE) for n in re.findall(r"\]\(([\w.-]+\.md)\)", row)]
+        listed = [name for name in dict.fromkeys(listed) if name in names]
+        names -= set(listed)
+        if listed:
+            lines += [f"      - {_quoted(title)}:", *(f"    {_result(name)}" for name in listed)]
+    return "\n".join([*lines, *map(_result, sorted(names))])
+
+
+def _result(name: str) -> str:
+    return f"      - {_quoted(result_title(name))}: results/{name}"
+
+
+def api_navigation() -> str:
+    """Pages of the API reference, which exist only in the built site."""
+    titles = [(group[0], f"api/{name}.md") for name, group in api.GROUPS.items()]
+    return "\n".join(f"      - {_quoted(title)}: {path}" for title, path in titles)
 
 
 def result_title(name: str) -> str:
@@ -179,9 +200,13 @@ def _class(name: str) -> str:
 # ---- writing -----------------------------------------------------------------------------------------------------
 
 PLACES = {
-    "README.md": {"models": models_table},
-    "mkdocs.yml": {"models": models_navigation, "results": results_navigation},
+    "docs/models.md": {"models": models_table},
+    "mkdocs.yml": {"models": models_navigation, "results": results_navigation, "api": api_navigation},
     "docs/design.md": {"tree": tree, "layers": layers},
+    **{
+        f"docs/{page(name).name}": {"parameters": partial(api.parameters_table, corank.find(name))}
+        for name in corank.available()
+    },
 }
 FILES = {
     "src/corank/__init__.pyi": stub,

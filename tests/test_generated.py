@@ -58,6 +58,7 @@ def test_every_result_has_a_title() -> None:
     """An entry of the navigation is a title, not the name of a file."""
     for path in (ROOT / "docs" / "results").glob("*.md"):
         assert generate.result_title(path.name) != path.stem, f"experiments/{path.stem}.toml needs a title"
+        assert generate.heading(path) == generate.result_title(path.name), f"{path.name}: heading and title differ"
 
 
 def test_what_a_model_learns_from() -> None:

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from .answering import Histories
 from .data import CSR, Array, Dataset
 from .errors import CorankError
 from .model_file import pack, write_file
-from .params import param
+from .params import ClassDoc, param
 from .ranking import Ranking
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class Model:
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__dict__.get("__doc__"):
+            cls.__doc__ = cast(str, ClassDoc(cls.__dict__["__doc__"]))  # help() lists the hyper-parameters too
 
     def fit(
         self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import operator
 import types
 import typing
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,65 @@ def params_of(cls: Any) -> dict[str, tuple[type, bool, Any, Param]]:
             kind = str
         out[f.name] = (kind, optional, f.default, f.metadata["param"])
     return out
+
+
+class Described(NamedTuple):
+    """A hyper-parameter in words: a row of the table on a model's page and in `help()`."""
+
+    name: str
+    kind: str  # its type; empty where `allowed` lists the choices
+    default: str
+    allowed: str  # empty: any value of the type
+    tuned: str  # the range that `tune` searches; empty: it keeps its value
+    doc: str
+
+
+def described(cls: Any) -> list[Described]:
+    """The hyper-parameters of a model class in words: those of its own first, then the inherited ones, `seed` last."""
+    homes = [inspect.get_annotations(base) for base in cls.__mro__]
+    fields = [f for f in dataclasses.fields(cls) if "param" in f.metadata]
+    fields.sort(key=lambda f: (f.name == "seed", next((at for at, home in enumerate(homes) if f.name in home), 0)))
+    return [_described(f) for f in fields]
+
+
+def _described(field: Any) -> Described:
+    rule: Param = field.metadata["param"]
+    if rule.choices is not None:
+        kind, allowed = "", " | ".join(map(repr, rule.choices))
+    else:
+        kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+        ends = [None if end is None else _number(end) for end in (rule.low, rule.high)]
+        allowed = f"{ends[0]} to {ends[1]}" if None not in ends else f"at least {ends[0]}" if ends[0] else ""
+        allowed = allowed or (f"at most {ends[1]}" if ends[1] else "")
+    tuned = ""
+    if rule.search and (rule.choices is not None or kind.startswith("bool")):
+        tuned = "all" if rule.search == rule.choices else ", ".join(map(repr, rule.search))
+    elif rule.search:
+        tuned = f"{_number(rule.search[0])} to {_number(rule.search[-1])}{', log scale' if rule.log else ''}"
+    return Described(field.name, kind, repr(field.default), allowed, tuned, rule.doc)
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+class ClassDoc:
+    """The docstring of a model class, followed by its hyper-parameters; put together whenever it is read.
+
+    `help(cr.WMF)`, editors and `corank models wmf` read it. The declarations are the only source: importing costs
+    nothing, and no docstring repeats a default.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, model: Any, cls: Any) -> str:
+        lines = [inspect.cleandoc(self.text), "", "Parameters", "----------"]
+        for one in described(cls):
+            facts = [one.kind or one.allowed, f"default {one.default}", one.allowed if one.kind else ""]
+            facts.append(f"tuned over {one.tuned}" if one.tuned else "")
+            lines += [f"{one.name} : {', '.join(filter(None, facts))}", f"    {one.doc}"]
+        return "\n".join(lines)
 
 
 def check(model: Any) -> None:

@@ -31,6 +31,8 @@ def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
         assert words in text
     assert "<script" not in text
     assert "\x07" not in text
+    write_markdown(results, path, title="A small one")
+    assert path.read_text("utf-8").startswith("# A small one\n\n")
 
 
 def test_gain(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def reproduce(args: Args) -> None:
     else:
         results = _run(experiment, Path(".corank-tune"))
         print(results)
-        write_markdown(results, page, command=command)
+        write_markdown(results, page, command=command, title=experiment.title)
     say(f"page written to {page}")
 
 

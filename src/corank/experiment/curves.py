@@ -62,7 +62,7 @@ def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Pat
     """Write a page with a table and a chart per metric; the charts are files beside the page."""
     names = list(dict.fromkeys(name for curve in curves for name in curve.metrics))
     intro = f"{split}; {experiment.protocol_options()['protocol']} protocol. Seconds are those of training alone."
-    page = [f"# {experiment.name}", intro]
+    page = [f"# {experiment.title or experiment.name}", intro]
     for name in names:
         picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
         write_text(picture, _draw(name, curves))

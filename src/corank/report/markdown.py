@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from ..experiment.results import Results
 
 
-def write_markdown(results: Results, path: str | Path, *, command: str = "") -> None:
-    """Write the tables of the report as a Markdown page. command : what reproduces it."""
+def write_markdown(results: Results, path: str | Path, *, command: str = "", title: str = "") -> None:
+    """Write the tables of the report as a Markdown page.
+
+    Parameters
+    ----------
+    command : what reproduces it.
+    title : the heading; the name of the experiment when absent.
+    """
     board = results.lines
     facts = results.split.all_rows().describe()
     heads, cells = table(results, board)
     page = [
-        f"# {_escaped(results.name)}",
+        f"# {_escaped(title or results.name)}",
         _escaped(verdict(results)),
         "## Leaderboard",
         md_table(heads, [[value + (f" {detail}" if detail else "") for value, detail in row] for row in cells]),

@@ -25,7 +25,7 @@ CODE = "import json; from benchmarks.growth import point; print(json.dumps(point
 def run() -> Table:
     rows, pictures = [], {}
     for what, x, dim, points in (
-        ("ratings a user, 1,000 users", "length", 100, [(n, 1_000, 20_000, n) for n in LENGTHS]),
+        ("ratings per user, 1,000 users", "length", 100, [(n, 1_000, 20_000, n) for n in LENGTHS]),
         ("ratings in all, Netflix shape", "size", 100, [_share(n) for n in SIZES]),
     ):
         found = []
@@ -37,7 +37,7 @@ def run() -> Table:
         exponent = float(np.polyfit(*np.log(np.array(found)).T, 1)[0])
         rows[-1][-1] = f"time ~ {x}^**{exponent:.2f}**"
         name = what.split(",")[0].replace(" ", "-")
-        pictures[f"growth-{x}"] = growth_picture(name, what, "seconds an iteration", found, exponent)
+        pictures[f"growth-{x}"] = growth_picture(name, what, "seconds per iteration", found, exponent)
     header = ["users", "items", "ratings", "a user", "rank", "s / iteration", "ns / rating", "peak GB", "fit"]
     note = (
         f"The quicker of the second and third outer iteration, {STEPS} steps of conjugate gradient in each "

@@ -55,15 +55,12 @@ def growth_picture(name: str, what: str, spent: str, found: list[tuple[int, floa
     x, y = np.array(found).T
 
     def paint(ax: Any) -> None:
-        from matplotlib.ticker import NullFormatter
-
         ax.plot(x, y[0] * x / x[0], color=palette.FAINT, lw=1, zorder=0)
         ax.plot(x, y, color=palette.BLUE, marker="o", ms=5, lw=1.8)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.text(0.04, 0.9, f"exponent {exponent:.2f} (grey: 1)", transform=ax.transAxes)
-        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g} s")
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        svg.log_ticks(ax, lambda v: f"{v:g} s", "y")
         svg.log_ticks(ax, lambda n: f"{n / 1e6:g} M" if n >= 1e5 else f"{n:,.0f}")
         ax.set_xlabel(what)
         ax.set_ylabel(spent)

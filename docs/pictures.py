@@ -1,17 +1,28 @@
-"""The two pictures of the design page, as SVG text: `docs/generate.py` writes them.
+"""The pictures of the pages.
 
-`rooms` draws the layers of tests/layers.py with the first sentence of each part; `interaction` follows one row of a
-table through them.
+The two of the design page are SVG text, which `docs/generate.py` writes: `rooms` draws the layers of tests/layers.py
+with the first sentence of each part, `interaction` follows one row of a table through them. The picture of a report
+needs a browser:
+
+    python docs/pictures.py      runs `corank demo` and takes docs/report.png from its report
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
 import textwrap
 from html import escape
+from pathlib import Path
 
-from layers import LAYERS, LEVEL, SOURCE
+DOCS = Path(__file__).resolve().parent
+sys.path.append(str(DOCS.parent / "tests"))
+
+from layers import LAYERS, LEVEL, SOURCE  # noqa: E402
 
 INK, QUIET, LINE, ROOM, FILE, ASK = "#1f2933", "#5b6b7a", "#9fb3c8", "#e3eefa", "#f5f7fa", "#fdf0dc"
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
@@ -146,3 +157,22 @@ def _text(
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
     return f'<line {ends} stroke="{QUIET}" stroke-width="1.5" marker-end="url(#tip)"/>'
+
+
+# ---- the report --------------------------------------------------------------------------------------------------
+
+
+def report(picture: Path) -> None:
+    """A screenshot of the top of a report, as wide as a page of the documentation."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        raise SystemExit("docs/report.png is a screenshot: install chromium first")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "corank", "demo", "-o", folder], check=True)
+        looks = ["--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1200,1270"]
+        command = [browser, *looks, f"--screenshot={picture}", f"file://{folder}/report.html"]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    report(DOCS / "report.png")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..atomic import write_text
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import metrics_of
@@ -103,8 +105,6 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
         lowest = min(min(c.metrics[name]) for c in shown)
 
     def paint(ax: Any) -> None:
-        from matplotlib.ticker import FuncFormatter
-
         for curve in shown:
             values = curve.metrics[name]
             if lowest:
@@ -114,10 +114,10 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
         ax.set_xscale("log")
         if lowest:
             ax.set_yscale("log")
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g}%"))
+            svg.log_ticks(ax, lambda v: np.format_float_positional(float(f"{100 * v:.3g}"), trim="-") + "%", "y")
         svg.log_ticks(ax, lambda s: f"{s:g} s")
         ax.set_xlabel("seconds of training")
         ax.set_ylabel("objective above the lowest" if lowest else metric_title(name))
-        ax.legend([svg.short(c.label) for c in shown])
+        ax.legend([svg.short(c.label, 32) for c in shown])
 
     return svg.draw(f"curve-{name.replace('@', '')}", paint, f"{metric_title(name)} against seconds of training", 3.0)

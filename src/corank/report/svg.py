@@ -114,11 +114,12 @@ def percent(ax: Any, axis: str) -> None:
     ticks(ax, axis, 5, lambda value: f"{100 * value:.4g}%")
 
 
-def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
-    """Powers of ten on the x axis, with steps between where the range has few of them."""
+def log_ticks(ax: Any, form: Callable[[float], str], axis: str = "x") -> None:
+    """Powers of ten on a logarithmic axis, with steps between where the range has few of them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    low, high = ax.get_xlim()
+    target = ax.xaxis if axis == "x" else ax.yaxis
+    low, high = ax.get_xlim() if axis == "x" else ax.get_ylim()
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     at: list[float] = []
     for steps in ([1], [1, 3], [1, 2, 5], range(1, 10)):
@@ -126,9 +127,9 @@ def log_ticks(ax: Any, form: Callable[[float], str]) -> None:
         if len(at) >= 3:
             break
     at = at[:: 1 + (len(at) - 1) // 6] if at else [float(f"{(low * high) ** 0.5:.2g}")]  # a very narrow range
-    ax.xaxis.set_major_locator(FixedLocator(at))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: form(float(f"{value:.6g}"))))
+    target.set_major_locator(FixedLocator(at))
+    target.set_minor_locator(NullLocator())
+    target.set_major_formatter(FuncFormatter(lambda value, _: form(float(f"{value:.6g}"))))
 
 
 def end_labels(ax: Any, x: float, ends: Mapping[str, float], looks: Mapping[str, Style]) -> None:

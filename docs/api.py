@@ -81,10 +81,11 @@ def targets() -> dict[str, str]:
     out: dict[str, str] = {}
     for page, names in public().items():
         for name, thing in names:
-            out[name] = f"{page}.md#corank.{name}"
-            if isinstance(thing, ModuleType):
+            if isinstance(thing, ModuleType):  # not the module itself: `metrics` is an argument far more often
                 out |= {f"{name}.{inner}": f"{page}.md#corank.{name}.{inner}" for inner, _ in members(thing)}
-            elif inspect.isclass(thing):
+                continue
+            out[name] = f"{page}.md#corank.{name}"
+            if inspect.isclass(thing):
                 out |= {f"{name}.{inner}": f"{page}.md#corank.{name}.{inner}" for inner, _ in methods(thing)}
     return out
 
@@ -101,13 +102,16 @@ def pages() -> dict[str, str]:
         parts = [f"# {title}", intro]
         for name, thing in names:
             parts += entry(f"corank.{name}", thing, link)
-        out[f"api/{page}.md"] = "\n\n".join(parts) + "\n"
+        out[f"api/{page}.md"] = "\n\n".join(filter(None, parts)) + "\n"
     return out
 
 
 def overview() -> str:
     """All public names with the first sentence of their docstrings."""
-    parts = ["# API reference", "`import corank as cr` gives all of these names. The pages are made from the docstrings."]
+    parts = [
+        "# API reference",
+        "`import corank as cr` gives all of these names. The pages are made from the docstrings.",
+    ]
     link = docstrings.linker({})
     for page, names in public().items():
         rows = ["| name | |", "|---|---|"]
@@ -129,11 +133,16 @@ def entry(path: str, thing: Any, link: docstrings.Link) -> Iterator[str]:
                 for method, function in methods(one):
                     yield from member(f"{path}.{inner}.{method}", f"{inner}.{method}", function, link, level=4)
         return
-    yield fenced(f"cr.{name}", thing)
+    model = inspect.isclass(thing) and issubclass(thing, Model) and thing is not Model
+    yield (
+        f"```python\ncr.{name}(...)  # hyper-parameters by name, see below\n```"
+        if model
+        else fenced(f"cr.{name}", thing)
+    )
     yield docstrings.to_markdown(text_of(thing), link)
     if inspect.isclass(thing):
-        if issubclass(thing, Model) and thing is not Model:
-            yield f"Page: [{name}](../{thing.name().replace('_', '-')}.md)"
+        if model:
+            yield f"[The page of {name}](../{thing.name().replace('_', '-')}.md) has an example, results and advice."
         yield fields(thing, link)
         for method, function in methods(thing):
             yield from member(f"{path}.{method}", f"{name}.{method}", function, link)
@@ -160,7 +169,9 @@ def text_of(thing: Any) -> str:
 
 def methods(cls: type) -> list[tuple[str, Any]]:
     """Public methods and properties that a class defines; those of `Model` are explained there."""
-    bases = [base for base in cls.__mro__ if base.__module__.startswith("corank.") and (base is cls or base is not Model)]
+    bases = [
+        base for base in cls.__mro__ if base.__module__.startswith("corank.") and (base is cls or base is not Model)
+    ]
     found: dict[str, Any] = {}
     for base in bases:
         for name, thing in vars(base).items():
@@ -204,10 +215,13 @@ def signature(name: str, thing: Any) -> str:
 
 
 def _plain(thing: Any) -> str:
-    """Annotations are strings here; the default of a field with a factory is shown as `...`."""
-    text = thing if isinstance(thing, str) else str(thing).replace("'", "", 0)
-    text = re.sub(r": '([^']*)'", r": \1", text)
+    """Annotations are strings here and lose their quotes; a default that is made by a factory is shown as `...`."""
+    text = re.sub(r"""(?<=: )(?:'([^']*)'|"([^"]*)"|ForwardRef\('([^']*)'\))""", _unquoted, str(thing))
     return re.sub(r"<factory>|<[^<>]* object at 0x[0-9a-f]+>", "...", text)
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    return found[1] or found[2] or found[3] or ""
 
 
 def fields(cls: type, link: docstrings.Link) -> str:

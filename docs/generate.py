@@ -117,16 +117,18 @@ def results_navigation() -> str:
     lines = []
     for part in index.split("\n## ")[1:]:
         title, rows = part.split("\n", 1)
-        listed = [n for row in re.findall(r"^\| (.*)", rows, re.MULTILINE) for n in re.findall(r"\]\(([\w.-]+\.md)\)", row)]
-        listed = [name for name in dict.fromkeys(listed) if name in names]
+        table = "\n".join(line for line in rows.splitlines() if line.startswith("|"))
+        listed = [n for n in dict.fromkeys(re.findall(r"\]\(([\w.-]+\.md)\)", table)) if n in names]
         names -= set(listed)
         if listed:
-            lines += [f"      - {_quoted(title)}:", *(f"    {_result(name)}" for name in listed)]
+            lines += [f"      - {_quoted(title)}:", *(f"    {_result(name, title)}" for name in listed)]
     return "\n".join([*lines, *map(_result, sorted(names))])
 
 
-def _result(name: str) -> str:
-    return f"      - {_quoted(result_title(name))}: results/{name}"
+def _result(name: str, group: str = "") -> str:
+    """An entry of the navigation; a title that begins with the group's does without it there."""
+    title = result_title(name).removeprefix(f"{group}, ")
+    return f"      - {_quoted(title)}: results/{name}"
 
 
 def api_navigation() -> str:

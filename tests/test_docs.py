@@ -341,9 +341,10 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_navigation_has_every_page() -> None:
-    named = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"[:-] (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
     assert named >= {p.name for p in PAGES[1:]}
-    assert all((ROOT / "docs" / name).is_file() for name in named)
+    made = {name for name in named if name.startswith("api/")}  # when the site is built, see tests/test_api.py
+    assert all((ROOT / "docs" / name).is_file() for name in named - made)
 
 
 def test_picture_of_the_report_is_small() -> None:
@@ -377,12 +378,10 @@ def test_every_command_and_option_is_documented() -> None:
 
 
 def test_every_name_is_documented() -> None:
-    readme, data, evaluation = (
-        (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/data.md", "docs/evaluation.md")
+    models, data, evaluation = (
+        (ROOT / "docs" / name).read_text("utf-8") for name in ("models.md", "data.md", "evaluation.md")
     )
-    for name in cr.available():
-        assert f"| `{name}` |" in readme
-    assert set(re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)) == set(cr.available())
+    assert set(re.findall(r"^\| `(\w+)` \|", models, re.MULTILINE)) == set(cr.available())
     for name in cr.datasets.names():
         assert f"`{name}`" in data, name
     from corank.experiment.source import SPLITS

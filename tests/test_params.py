@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
+import corank as cr
 from corank.errors import CorankError
-from corank.params import check, param, params_of
+from corank.params import Described, check, described, param, params_of
 
 
 @dataclass(kw_only=True)
@@ -83,3 +84,32 @@ def test_bad_values_are_one_sentence(bad, sentence):
     with pytest.raises(CorankError) as error:
         check(Settings(**bad))
     assert str(error.value) == sentence
+
+
+def test_in_words():
+    found = {one.name: one for one in described(Settings)}
+    assert found["size"] == Described("size", "int", "8", "1 to 64", "4 to 32, log scale", "how large it is")
+    assert found["days"] == Described("days", "float | None", "None", "at least 0", "", "how far back it looks")
+    assert found["kind"] == Described("kind", "", "'warm'", "'warm' | 'cold'", "", "how it feels")
+    assert found["fast"].allowed == ""
+
+
+def test_help_lists_the_hyper_parameters():
+    """What `help(cr.WMF)` prints: the docstring, then each hyper-parameter with its default, its own ones first."""
+    doc = cr.WMF.__doc__
+    assert doc.startswith("Weighted matrix factorisation")
+    names = [line.split(" : ")[0] for line in doc.split("----------\n")[1].splitlines() if " : " in line]
+    assert names[0] == "dim"
+    assert names[-1] == "seed"
+    assert sorted(names) == sorted(params_of(cr.WMF))
+    assert f"default {cr.WMF().rho!r}" in doc
+    assert cr.WMF().__doc__ == doc
+    assert "user_graph : " in cr.GRWMF.__doc__  # an extension lists its own and those of its base
+
+
+def test_a_model_without_a_docstring():
+    @dataclass(kw_only=True, eq=False)
+    class Quiet(cr.Popularity):
+        depth: int = param(1, "how deep", low=1)
+
+    assert "how deep" not in (Quiet.__doc__ or "")

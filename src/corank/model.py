@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False)
 class Model:
-    """Base class of all models: see `docs/adding-a-model.md`."""
+    """Base class of all models: a dataclass of hyper-parameters that fits, recommends, predicts and saves."""
 
     seed: int = param(0, "random seed", low=0)
 

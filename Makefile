@@ -33,7 +33,7 @@ bench: $(DEV)             ## speed and memory against peers, in one run, into ou
 docs: $(DEV)              ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
 
-generate: $(DEV)          ## what is made from the sources: tables of models, navigation, stubs, the design page's tree
+generate: $(DEV)          ## what is made from the sources: tables of models and hyper-parameters, navigation, stubs, the design page's tree
 	$(BIN)/python docs/generate.py
 
 format: $(DEV)

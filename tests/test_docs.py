@@ -378,9 +378,12 @@ def test_every_command_and_option_is_documented() -> None:
 
 
 def test_every_name_is_documented() -> None:
-    models, data, evaluation = (
-        (ROOT / "docs" / name).read_text("utf-8") for name in ("models.md", "data.md", "evaluation.md")
+    readme, models, data, evaluation = (
+        (ROOT / name).read_text("utf-8")
+        for name in ("README.md", "docs/models.md", "docs/data.md", "docs/evaluation.md")
     )
+    for name in cr.available():
+        assert f"[`{cr.find(name).__name__}`](docs/{name.replace('_', '-')}.md)" in readme
     assert set(re.findall(r"^\| `(\w+)` \|", models, re.MULTILINE)) == set(cr.available())
     for name in cr.datasets.names():
         assert f"`{name}`" in data, name

@@ -219,6 +219,9 @@ FILES = {
 
 def contents() -> dict[Path, str]:
     """What each generated file should hold."""
+    for name in corank.available():
+        if not page(name).exists():
+            raise SystemExit(f"docs/{page(name).name} is missing: every model has a page, see docs/adding-a-model.md")
     made = {ROOT / name: make() for name, make in FILES.items()}
     for name, places in PLACES.items():
         text = (ROOT / name).read_text("utf-8")

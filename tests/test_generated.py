@@ -54,6 +54,12 @@ def test_a_page_without_the_place_is_an_error(tmp_path: Path, monkeypatch: pytes
         generate.contents()
 
 
+def test_a_model_without_a_page_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    with pytest.raises(SystemExit, match="als.md is missing: every model has a page"):
+        generate.contents()
+
+
 def test_every_result_has_a_title() -> None:
     """An entry of the navigation is a title, not the name of a file."""
     for path in (ROOT / "docs" / "results").glob("*.md"):

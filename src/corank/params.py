@@ -93,7 +93,7 @@ def _described(field: Any) -> Described:
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
 class ClassDoc:

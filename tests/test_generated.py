@@ -56,7 +56,7 @@ def test_a_page_without_the_place_is_an_error(tmp_path: Path, monkeypatch: pytes
 
 def test_a_model_without_a_page_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "DOCS", tmp_path)
-    with pytest.raises(SystemExit, match="als.md is missing: every model has a page"):
+    with pytest.raises(SystemExit, match=r"als\.md is missing: every model has a page"):
         generate.contents()
 
 

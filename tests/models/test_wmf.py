@@ -83,4 +83,4 @@ def test_rows_that_say_more_are_held_more(data):
     rows = data.csr()
     reg = model._reg(rows)
     counts = np.diff(rows.indptr)
-    np.testing.assert_allclose(reg, 0.1 * (counts + model.rho * (40 - counts)), rtol=1e-6)
+    np.testing.assert_allclose(reg, 0.1 * (counts + model.rho_ * (40 - counts)), rtol=1e-6)

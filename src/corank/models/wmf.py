@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +47,20 @@ class WMF(FactorModel):
     dim multiply-adds with "cg".
     """
 
-    dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
-    rho: float = param(0.3, "weight of the pairs without interaction", low=0.0, high=1e6, search=(0.003, 1.0), log=True)
+    dim: int = param(128, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
+    rho: float | None = param(
+        None, "weight of the pairs without interaction (default: density of the data * rho_scale)", low=0.0, high=1e6
+    )
+    rho_scale: float = param(
+        20.0,
+        "weight of all pairs without interaction relative to that of all interactions, used when rho is not given",
+        low=0.0,
+        high=1e6,
+        search=(3.0, 300.0),
+        log=True,
+    )
     alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
-    reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
+    reg: float = param(0.01, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
     reg_power: float = param(
         1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
     )
@@ -57,6 +68,17 @@ class WMF(FactorModel):
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
+
+    from_data: ClassVar[tuple[str, ...]] = ("rho",)
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"rho_scale": 100.0, "reg": 0.001, "dim": 64},
+        {"rho_scale": 10.0, "reg": 0.02, "dim": 64},
+        {"rho_scale": 30.0, "reg": 0.003, "dim": 64},
+    )
+
+    def _choose(self, data: Dataset, rows: CSR) -> None:
+        # The zeros of a row then weigh rho_scale times as much as its interactions, whatever the size of the catalogue.
+        self.rho_ = self.rho_scale * density(rows) if self.rho is None else self.rho
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)
@@ -94,7 +116,7 @@ class WMF(FactorModel):
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""
         counts = np.diff(rows.indptr)
-        return (self.reg * (counts + self.rho * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        return (self.reg * (counts + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.
@@ -105,7 +127,7 @@ class WMF(FactorModel):
         from ..kernels.threads import run
 
         rows, reg, X = side
-        rho = np.float32(self.rho)
+        rho = np.float32(self.rho_)
         gram = rho * (V.T @ V)
         loss = np.empty(rows.rows, np.float64)
         solve: Any = kernels.cg if solver == "cg" else kernels.blocks
@@ -121,6 +143,12 @@ class WMF(FactorModel):
         unseen = WeightedSide(rows, self._reg(rows), np.zeros((rows.rows, self.dim), np.float32))
         self._half_step(unseen, self.item_factors_, "exact")
         return unseen.vectors
+
+
+def density(rows: CSR) -> float:
+    """Share of the pairs of users and items, those with rows, that have an interaction."""
+    users, items = np.count_nonzero(np.diff(rows.indptr)), np.unique(rows.index).size
+    return rows.index.size / max(users * items, 1)
 
 
 def penalty(side: WeightedSide) -> float:

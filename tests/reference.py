@@ -43,7 +43,7 @@ def wmf_objective(model, data):
     total = (weight * (target - U @ V.T) ** 2).sum()
     for vectors, counts in ((U, (target > 0).sum(1)), (V, (target > 0).sum(0))):
         others = target.size / len(vectors) - counts
-        reg = model.reg * (counts + model.rho_ * others) ** model.reg_power
+        reg = model.reg_ * (counts + model.rho_ * others) ** model.reg_power
         total += (reg * (vectors**2).sum(1)).sum()
     return total
 

@@ -88,8 +88,10 @@ class SequenceModel(Model):
     cooldown: float = param(
         0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
     )
-    batch_size: int = param(128, "users per step", low=1)
-    epochs: int | None = param(None, "passes over the users (default: about 6,000 steps, in 10 to 200 epochs)", low=1)
+    batch_size: int | None = param(
+        None, "users per step (default: 128, and fewer, down to 32, where histories are long)", low=1
+    )
+    epochs: int | None = param(None, "passes over the users (default: about 6,000 steps, in 10 to 60 epochs)", low=1)
     patience: int | None = param(
         None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
     )
@@ -114,7 +116,7 @@ class SequenceModel(Model):
     )
 
     order_matters: ClassVar[bool] = True
-    from_data: ClassVar[tuple[str, ...]] = ("dropout", "loss", "epochs")
+    from_data: ClassVar[tuple[str, ...]] = ("dropout", "loss", "batch_size", "epochs")
     tasks: ClassVar[tuple[str, ...]] = ("sequential",)
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
@@ -129,12 +131,14 @@ class SequenceModel(Model):
         length = np.diff(data.sequences().indptr)
         length = length[length > 1]
         # Short histories are learned by heart: half of the activations for 10 items, a fifth from 100 on.
-        fraction = 0.5 - 0.3 * np.log10(max(1.0, length.mean() if length.size else 1.0) / 10)
+        mean = float(length.mean()) if length.size else 1.0
+        fraction = 0.5 - 0.3 * np.log10(mean / 10)
         self.dropout_ = round(float(np.clip(fraction, 0.2, 0.5)), 2) if self.dropout is None else self.dropout
         usual = "softmax" if rows.columns <= 5_000 else "sampled_softmax"
         self.loss_ = usual if self.loss is None else self.loss
-        steps = max(1, -(-length.size // self.batch_size))
-        self.epochs_ = int(np.clip(round(6_000 / steps), 10, 200)) if self.epochs is None else self.epochs
+        self.batch_size_ = int(np.clip(4096 / mean, 32, 128)) if self.batch_size is None else self.batch_size
+        steps = max(1, -(-length.size // self.batch_size_))
+        self.epochs_ = int(np.clip(round(6_000 / steps), 10, 60)) if self.epochs is None else self.epochs
 
     def _batch_users(self, rng: np.random.Generator, users: Ints) -> Ints:
         """The user codes that the network sees instead of these, one per sequence."""
@@ -177,7 +181,7 @@ class SequenceModel(Model):
         )
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
-        steps = -(-users.size // self.batch_size)
+        steps = -(-users.size // self.batch_size_)
         for epoch in training.epochs(first=first, second=second):
             # A falling learning rate lets the weights settle; it is not yet 0 in the last epoch.
             rest = (1 + self.epochs_ - epoch) / max(1.0, self.cooldown * self.epochs_)
@@ -188,7 +192,7 @@ class SequenceModel(Model):
             total = 0.0
             with trainer.workers() as pool:
                 for step in range(steps):
-                    at = slice(step * self.batch_size, (step + 1) * self.batch_size)
+                    at = slice(step * self.batch_size_, (step + 1) * self.batch_size_)
                     parts = self._examples(rng, order[at], begin[at], length[at], index, rows)
                     work = [self._weighted_loss(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)

@@ -60,25 +60,43 @@ class WMF(FactorModel):
         log=True,
     )
     alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
-    reg: float = param(0.01, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
+    reg: float | None = param(
+        None, "regularisation of both sides (default: reg_scale * w^(0.5 - reg_power), w the mean weight of a user)", low=0.0
+    )
+    reg_scale: float = param(
+        0.25,
+        "regularisation of a user of mean weight w is reg_scale * sqrt(w), used when reg is not given",
+        low=0.0,
+        search=(0.025, 2.5),
+        log=True,
+    )
     reg_power: float = param(
-        1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
+        1.0,
+        "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is",
+        low=0.0,
+        high=2.0,
+        search=(0.5, 1.0),
     )
     epochs: int = param(15, "passes over users and items", low=1, search=(4, 24))
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
 
-    from_data: ClassVar[tuple[str, ...]] = ("rho",)
+    from_data: ClassVar[tuple[str, ...]] = ("rho", "reg")
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {"rho_scale": 100.0, "reg": 0.001, "dim": 64},
-        {"rho_scale": 10.0, "reg": 0.02, "dim": 64},
-        {"rho_scale": 30.0, "reg": 0.003, "dim": 64},
+        {"dim": 256},
+        {"rho_scale": 100.0, "dim": 64},
+        {"rho_scale": 10.0, "reg_scale": 0.5},
     )
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
-        # The zeros of a row then weigh rho_scale times as much as its interactions, whatever the size of the catalogue.
-        self.rho_ = self.rho_scale * density(rows) if self.rho is None else self.rho
+        counts, items = np.diff(rows.indptr), np.unique(rows.index).size
+        mean = rows.index.size / max(np.count_nonzero(counts), 1)
+        # The zeros of a user then weigh rho_scale times as much as the interactions, whatever the size of the catalogue.
+        self.rho_ = self.rho_scale * mean / items if self.rho is None else self.rho
+        # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
+        weight = mean + self.rho_ * (items - mean)
+        self.reg_ = self.reg_scale * weight ** (0.5 - self.reg_power) if self.reg is None else self.reg
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)
@@ -116,7 +134,7 @@ class WMF(FactorModel):
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""
         counts = np.diff(rows.indptr)
-        return (self.reg * (counts + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        return (self.reg_ * (counts + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.
@@ -143,12 +161,6 @@ class WMF(FactorModel):
         unseen = WeightedSide(rows, self._reg(rows), np.zeros((rows.rows, self.dim), np.float32))
         self._half_step(unseen, self.item_factors_, "exact")
         return unseen.vectors
-
-
-def density(rows: CSR) -> float:
-    """Share of the pairs of users and items, those with rows, that have an interaction."""
-    users, items = np.count_nonzero(np.diff(rows.indptr)), np.unique(rows.index).size
-    return rows.index.size / max(users * items, 1)
 
 
 def penalty(side: WeightedSide) -> float:

@@ -36,14 +36,14 @@ def wmf_objective(model, data):
     """The whole objective over the dense matrix."""
     U, V = model.user_factors_.astype(np.float64), model.item_factors_.astype(np.float64)
     target = np.zeros((len(U), len(V)))
-    weight = np.full(target.shape, model.rho)
+    weight = np.full(target.shape, model.rho_)
     for u, i, value in zip(data.user, data.item, data.value, strict=True):
         target[u, i] = 1.0
         weight[u, i] = 1.0 + model.alpha * value
     total = (weight * (target - U @ V.T) ** 2).sum()
     for vectors, counts in ((U, (target > 0).sum(1)), (V, (target > 0).sum(0))):
         others = target.size / len(vectors) - counts
-        reg = model.reg * (counts + model.rho * others) ** model.reg_power
+        reg = model.reg_ * (counts + model.rho_ * others) ** model.reg_power
         total += (reg * (vectors**2).sum(1)).sum()
     return total
 

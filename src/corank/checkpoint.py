@@ -31,6 +31,7 @@ class Checkpoint:
     def __init__(self, path: str | Path, model: Model, data: Dataset, valid: Dataset | None = None) -> None:
         self.path = Path(path)
         self.name, self.params = model.name(), model.params()
+        self.epochs = model.used_params().get("epochs", 0)
         self.fingerprint = fingerprint(model, data)
         if valid is not None and getattr(model, "patience", None) is not None:  # these rows decide when to stop
             self.fingerprint += fingerprint(model, valid)
@@ -57,7 +58,7 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit (other data or hyper-parameters): "
                 "remove it to start anew, or give another file"
             )
-        asked = int(self.params["epochs"])
+        asked = int(self.epochs)
         if state["epoch"] > asked:
             raise CorankError(
                 f"{self.path} has {state['epoch']} epochs already, and epochs={asked} asks for fewer: "

@@ -8,7 +8,7 @@ in any model. `training` wraps `_fit`, `answering` wraps `_score`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
@@ -45,6 +45,8 @@ class Model:
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # settings that were best on data of some shape: a search begins there
+    from_data: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that `_choose` settles where they are None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -111,6 +113,10 @@ class Model:
         """The hyper-parameters and their values."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
+    def used_params(self) -> dict[str, Any]:
+        """The hyper-parameters as they were used: after fit, those that were None have the value chosen for the data."""
+        return {k: getattr(self, f"{k}_", None) if v is None else v for k, v in self.params().items()}
+
     @classmethod
     def suits(cls, task: str) -> bool:
         """Whether it is compared by default on a task: 'implicit', 'explicit' or 'sequential'."""
@@ -137,6 +143,13 @@ class Model:
         raise NotImplementedError
 
     # ---- what a subclass may override ------------------------------------------------------------------------------
+
+    def _pointless(self, data: Dataset) -> Collection[str]:
+        """Hyper-parameters that change nothing on this data, so that a search leaves them out."""
+        return ()
+
+    def _choose(self, data: Dataset, rows: CSR) -> None:
+        """Store what is used of each hyper-parameter in `from_data` (`rho_` for `rho`): as given, or for this data."""
 
     def _score_known(self, users: NDArray[np.int32], histories: CSR) -> NDArray[np.float32]:
         """The same for training users with newer histories: a personalised model may use both."""
@@ -176,6 +189,7 @@ class Model:
         self.titles_ = data.item_labels["title"].tolist() if "title" in data.item_labels else []
         self.history_: list[dict[str, Any]] = []
         self.fit_seconds_ = 0.0
+        self._choose(data, rows)
         self._finished: Checkpoint | None = None  # removed once the model is saved
 
     def _learned(self) -> dict[str, Any]:

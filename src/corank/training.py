@@ -113,7 +113,7 @@ class Training:
             self._epoch = self.checkpoint.restore(arrays() | extra, self.rng, model.history_)
             if model.history_:
                 self.started -= model.history_[-1]["seconds"]
-        last = int(model.params()["epochs"])
+        last = int(model.used_params()["epochs"])
         while self._epoch < last and not self.stopped:
             self._epoch += 1
             yield self._epoch

@@ -11,7 +11,7 @@ import pytest
 import corank as cr
 from corank.experiment.entries import make_model
 from corank.experiment.tune import tune
-from corank.params import param
+from corank.params import param, params_of
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,50 @@ class Shrunk(cr.WMF):
 def test_what_is_left_to_the_data_is_tried_too(split):
     """The first trial is the model as given, None included; the others try numbers."""
     tried = []
-    found = tune(Shrunk(dim=3, epochs=2), split, trials=3, on_trial=lambda e: tried.append(e["params"]))
+    trials = 3 + len(cr.WMF.starts)
+    found = tune(Shrunk(dim=3, epochs=2), split, trials=trials, on_trial=lambda e: tried.append(e["params"]))
     assert "share" not in tried[0]
-    assert all("share" in t for t in tried[1:])
-    assert found.trials == 3
+    assert all("share" in t for t in tried[-2:])
+    assert found.trials == trials
+
+
+def test_a_search_begins_with_settings_that_were_best_elsewhere(split):
+    tried = []
+    tune(cr.WMF(epochs=2), split, trials=3, on_trial=lambda e: tried.append(e["params"]))
+    assert tried[0]["rho_scale"] == cr.WMF().rho_scale
+    for params, start in zip(tried[1:], cr.WMF.starts, strict=False):
+        assert start.items() <= params.items()
+    held = []  # what is given is not searched, in the starts neither
+    tune(cr.WMF(epochs=2, reg=0.5), split, trials=2, on_trial=lambda e: held.append(e["params"]))
+    assert all("reg" not in params for params in held)
+
+
+def test_hopeless_trials_end_early(split):
+    """Trials below the median after 2 epochs do not reach the last one."""
+    epochs = []
+
+    @dataclasses.dataclass(kw_only=True, eq=False)
+    class Counted(cr.BPR):
+        def _fit(self, data, rows, training):
+            super()._fit(data, rows, training)
+            epochs.append(len(self.history_))
+
+    tune(Counted(dim=4, epochs=32), split, trials=16)
+    assert min(epochs) < 32 == max(epochs)
+
+
+def test_starts_lie_in_the_ranges():
+    """Every start of every model names hyper-parameters with a range, and values within it."""
+    for name in cr.available():
+        known = params_of(cr.find(name))
+        for start in cr.find(name).starts:
+            for key, value in start.items():
+                rule = known[key][3]
+                assert rule.search is not None, (name, key)
+                if isinstance(value, str | bool):
+                    assert value in rule.search
+                else:
+                    assert rule.search[0] <= value <= rule.search[1], (name, key, value)
     assert tune(Shrunk(dim=3, epochs=2), split, trials=1).params["share"] is None
 
 

@@ -26,7 +26,7 @@ def written_down(data, kind, side):
 
 def dense(model, data):
     """Weight and target of every pair: users x items."""
-    weight, target = np.full((2, len(data.users), len(data.items)), float(model.rho))
+    weight, target = np.full((2, len(data.users), len(data.items)), float(model.rho_))
     target[:] = 0
     rows = data.csr().scipy().tocoo()
     weight[rows.row, rows.col], target[rows.row, rows.col] = 1 + model.alpha * rows.data, 1

@@ -310,3 +310,25 @@ def test_bfloat16_learns_the_same_to_its_precision(data):
     assert half.weights_.dtype == np.float32
     assert half.history_[-1]["loss"] == pytest.approx(plain.history_[-1]["loss"], rel=0.02)
     assert not np.array_equal(half.weights_, plain.weights_)
+
+
+def test_defaults_follow_the_shape_of_the_data():
+    """Short histories get more dropout, large catalogues a sampled loss, and many users fewer epochs."""
+
+    def used(users, items, length):
+        data = cr.synthetic.markov(users=users, items=items, length=length).data
+        model = cr.SASRec()
+        model._choose(data, data.csr())
+        return model.used_params()
+
+    short, long = used(500, 100, 8), used(60, 300, 150)
+    assert short["dropout"] == 0.5
+    assert long["dropout"] == 0.2
+    assert short["loss"] == "softmax"
+    assert used(300, 6_000, 30)["loss"] == "sampled_softmax"
+    assert (short["batch_size"], long["batch_size"]) == (128, 32)
+    assert short["epochs"] == 60
+    assert used(60_000, 100, 3)["epochs"] < 20
+    given = cr.SASRec(dropout=0.1, loss="bce", batch_size=7, epochs=3)
+    given._choose(*(lambda d: (d, d.csr()))(cr.synthetic.markov(users=20, items=30, length=5).data))
+    assert [given.used_params()[k] for k in ("dropout", "loss", "batch_size", "epochs")] == [0.1, "bce", 7, 3]

@@ -88,7 +88,7 @@ def test_items_of_implicit_feedback_end_there_too(kind, alpha):
     data = random_data(2)
     options = {"dim": 3, "epochs": 2, "steps": 300, "capacity": 4, "reg": 0.05, "alpha": alpha, "reg_graph": 2.0}
     model = GRWMF(form="shared", user_graph="none", item_graph=kind, **options).fit(data)
-    weight, target = np.full((12, 16), float(model.rho)), np.zeros((12, 16))
+    weight, target = np.full((12, 16), float(model.rho_)), np.zeros((12, 16))
     rows = data.csr("item").scipy().tocoo()
     weight[rows.row, rows.col], target[rows.row, rows.col] = 1 + alpha * rows.data, 1
     U = model.user_factors_.astype(float)

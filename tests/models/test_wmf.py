@@ -79,8 +79,44 @@ def test_negative_values_are_no_weights():
 
 
 def test_rows_that_say_more_are_held_more(data):
-    model = cr.WMF(dim=2, reg=0.1, reg_power=1.0)
+    model = cr.WMF(dim=2, reg=0.1, reg_power=1.0, epochs=1).fit(data)
     rows = data.csr()
     reg = model._reg(rows)
     counts = np.diff(rows.indptr)
-    np.testing.assert_allclose(reg, 0.1 * (counts + model.rho * (40 - counts)), rtol=1e-6)
+    np.testing.assert_allclose(reg, 0.1 * (counts + model.rho_ * (40 - counts)), rtol=1e-6)
+
+
+def test_zeros_weigh_the_same_in_any_catalogue(data):
+    """By default the zeros of all users together weigh rho_scale times as much as the interactions."""
+    rows = data.csr()
+    model = cr.WMF(dim=2, epochs=1, rho_scale=7.0).fit(data)
+    pairs = np.unique(data.user).size * np.unique(data.item).size
+    assert model.rho_ == pytest.approx(7 * rows.index.size / pairs)
+    assert model.used_params()["rho"] == model.rho_
+    assert model.params()["rho"] is None  # the next fit, on other data, chooses anew
+    wide = cr.from_arrays(user=data.user, item=data.item * 50, value=data.value)
+    assert cr.WMF(dim=2, epochs=1, rho_scale=7.0).fit(wide).rho_ == pytest.approx(model.rho_)
+    assert cr.WMF(dim=2, epochs=1, rho=0.2).fit(data).rho_ == 0.2
+
+
+def test_regularisation_of_a_mean_user_is_the_same_for_all_powers(data):
+    """reg_power only distributes the default regularisation between users of few and of many interactions."""
+    rows = data.csr()
+    for power in (0.0, 0.5, 1.0):
+        model = cr.WMF(dim=2, epochs=1, reg_scale=0.3, reg_power=power).fit(data)
+        mean = rows.index.size / np.count_nonzero(np.diff(rows.indptr))
+        weight = mean + model.rho_ * (np.unique(rows.index).size - mean)
+        assert model.reg_ * weight**power == pytest.approx(0.3 * weight**0.5)
+    assert cr.WMF(dim=2, epochs=1, reg=0.02).fit(data).reg_ == 0.02
+
+
+def test_default_beats_popularity_in_a_large_catalogue():
+    """With a weight of zeros that ignores the catalogue, the vectors shrink to popularity or less."""
+    data = cr.synthetic.realistic(users=3_000, items=20_000, rows=60_000, groups=60, seed=3).data
+    split = cr.holdout(data, by="user")
+    found = [
+        float(cr.evaluate(model.fit(split.train), split, ["recall@20"], bootstrap=0)["recall@20"])
+        for model in (cr.WMF(), cr.WMF(rho=0.3, reg=0.005), cr.Popularity())
+    ]
+    assert found[0] > 1.5 * found[1]
+    assert found[0] > 1.5 * found[2]

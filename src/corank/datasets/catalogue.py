@@ -205,6 +205,15 @@ CATALOGUE: dict[str, Info] = {
             folders=("s3rec-sequences", "CIKM2020-S3Rec/data"),
             read=publishers.lines,
         ),
+        _sequence(
+            "s3rec-sports",
+            "Amazon Sports and Outdoors, 5-core, one line per user (S3-Rec)",
+            "Sports_and_Outdoors.txt",
+            "K. Zhou et al., S3-Rec, CIKM 2020",
+            "RUCAIBox/CIKM2020-S3Rec",
+            folders=("s3rec-sequences", "CIKM2020-S3Rec/data"),
+            read=publishers.lines,
+        ),
         _wu(
             "ml-1m-wu-200",
             "MovieLens 1M, 200 training ratings per user (the dissertation's split)",

@@ -84,7 +84,7 @@ def evaluate(
             logger.warning("%s is defined for no user of %s under %s", one, split.name, how)
     return Report(
         name or model.name(),
-        model.params(),
+        model.used_params(),
         how,
         split.name,
         part,

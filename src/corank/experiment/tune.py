@@ -1,10 +1,12 @@
 """Hyper-parameter search on the validation rows, with Optuna, over the ranges declared with the model's fields.
 
-Trials below the median are pruned after any epoch; with a storage folder an interrupted search resumes.
+A search begins with the model as given and with settings that were best on other data. Trials below the median are
+pruned after 1, 2, 4, 8, ... epochs; with a storage folder an interrupted search resumes.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -12,6 +14,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..atomic import write_text
 from ..checkpoint import fingerprint
@@ -24,6 +28,8 @@ from ..model import Model
 from ..params import params_of
 
 OnTrial = Callable[[dict[str, Any]], bool | None]
+RANDOM = 8  # trials before the search follows earlier ones; the starts are among them
+FEW_USERS = 2_000  # enough validation users to see that a trial is hopeless
 
 
 @dataclass(frozen=True)
@@ -80,23 +86,26 @@ def tune(
     if len(split.valid) == 0:
         raise CorankError(f"the split {split.name!r} has no validation rows: tuning needs them")
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    fixed = {*fixed, *model._pointless(split.train)}
     ranges = {
         name: entry
         for name, entry in params_of(type(model)).items()
         if entry[3].search is not None and name not in fixed and getattr(model, name) == entry[2]
     }
+    sample = _some_users(split)
     if not ranges:
         value = _score(model.fit(split.train), split, metric, options)
         return Tuned(model, model.params(), value, find_metric(metric).name, 1)
 
     def objective(trial: Any) -> float:
-        asked = given if trial.user_attrs.get("given") else ranges
+        asked = trial.user_attrs.get("asked", ranges)
         candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *ranges[n]) for n in asked}})
 
         def watch(entry: dict[str, Any]) -> bool | None:
-            if entry["epoch"] == candidate.params().get("epochs"):
-                return None  # the last epoch is scored below
-            trial.report(sign * _score(candidate, split, metric, options), entry["epoch"])
+            epoch = entry["epoch"]
+            if epoch & (epoch - 1) or epoch == candidate.used_params().get("epochs"):
+                return None  # 1, 2, 4, 8, ...; the last epoch is scored below
+            trial.report(sign * _score(candidate, sample, metric, options), epoch)
             return False if trial.should_prune() else None
 
         try:
@@ -123,11 +132,14 @@ def tune(
         storage=_storage(storage, model.name()),
         load_if_exists=True,
         direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
+        sampler=optuna.samplers.TPESampler(seed=model.seed, multivariate=True, n_startup_trials=RANDOM),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
     )
     if not study.trials:  # the model as given is the first trial: a search never ends below it
-        study.enqueue_trial(given, user_attrs={"given": True})
+        starts = ({n: value for n, value in start.items() if n in ranges} for start in model.starts)
+        for start in ({}, *filter(None, starts)):
+            setting = given | start
+            study.enqueue_trial(setting, user_attrs={"asked": list(setting)})
     if _ended(study) < trials:
         study.optimize(objective, n_trials=trials - _ended(study), callbacks=[report_trial])
     try:
@@ -145,6 +157,15 @@ def _ended(study: Any) -> int:
 
 def _score(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> float:
     return float(evaluate(model, split, [metric], part="valid", bootstrap=0, **options)[metric])
+
+
+def _some_users(split: Split) -> Split:
+    """The split with at most `FEW_USERS` validation users, the same ones in all trials."""
+    users = np.unique(split.valid.user)
+    if users.size <= FEW_USERS:
+        return split
+    chosen = np.random.default_rng(0).choice(users, FEW_USERS, replace=False)
+    return dataclasses.replace(split, valid=split.valid.take(np.isin(split.valid.user, chosen)))
 
 
 def _suggest(trial: Any, name: str, kind: type, optional: bool, default: Any, rule: Any) -> Any:

@@ -59,6 +59,8 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
     try:
         check(loaded)
         state = unpack(arrays, meta["state"])
+        for name in cls.from_data:  # files from before a hyper-parameter could be left to the data
+            state.setdefault(f"{name}_", meta["params"].get(name))
         check_state(state)
         vars(loaded).update(state)
         # What only the model itself can check, such as two tables of equal width, is tested by scoring one user.

@@ -171,7 +171,7 @@ class GraphRegularised(GraphOptions):
                 f"{name}(form='shared') uses the edges without weights: graph_weights, threshold and order are for "
                 "form='ties'; leave them out"
             )
-        reg: float = self.params()["reg"]
+        reg: float = self.used_params()["reg"]
         if not reg > 0:
             raise CorankError(
                 f"{name}(reg={reg:g}) with form='shared': reg must be above 0, or the own part of each vector would "

@@ -67,12 +67,20 @@ class SequenceModel(Model):
     )
     blocks: int = param(2, "layers of the network", low=0, high=64, search=(1, 3))
     max_len: int = param(200, "number of most recent items of a user that are read", low=1, high=100_000)
-    dropout: float = param(
-        0.2, "probability that an activation is set to zero in training", low=0.0, high=0.95, search=(0.1, 0.5)
+    dropout: float | None = param(
+        None,
+        "probability that an activation is set to zero in training (default: 0.2 for long histories to 0.5 for short)",
+        low=0.0,
+        high=0.95,
+        search=(0.1, 0.6),
     )
-    loss: str = param("softmax", "loss of the next item at each position", choices=LOSSES)
+    loss: str | None = param(
+        None,
+        "loss of the next item at each position (default: softmax, and sampled_softmax for more than 5,000 items)",
+        choices=LOSSES,
+    )
     negatives: int = param(
-        256, "number of negatives: per position for bce, shared by the batch for others; softmax uses all items", low=1
+        1024, "number of negatives: per position for bce, shared by the batch for others; softmax uses all items", low=1
     )
     gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
     log_q: bool = param(False, "correct loss sampled_softmax for the number of negatives")
@@ -80,8 +88,10 @@ class SequenceModel(Model):
     cooldown: float = param(
         0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
     )
-    batch_size: int = param(128, "users per step", low=1)
-    epochs: int = param(100, "passes over the users", low=1)
+    batch_size: int | None = param(
+        None, "users per step (default: 128, and fewer, down to 32, where histories are long)", low=1
+    )
+    epochs: int | None = param(None, "passes over the users (default: about 6,000 steps, in 10 to 60 epochs)", low=1)
     patience: int | None = param(
         None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
     )
@@ -106,6 +116,7 @@ class SequenceModel(Model):
     )
 
     order_matters: ClassVar[bool] = True
+    from_data: ClassVar[tuple[str, ...]] = ("dropout", "loss", "batch_size", "epochs")
     tasks: ClassVar[tuple[str, ...]] = ("sequential",)
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
@@ -115,6 +126,19 @@ class SequenceModel(Model):
         raise NotImplementedError
 
     # ---- what a subclass may write -------------------------------------------------------------------------------
+
+    def _choose(self, data: Dataset, rows: CSR) -> None:
+        length = np.diff(data.sequences().indptr)
+        length = length[length > 1]
+        # Short histories are learned by heart: half of the activations for 10 items, a fifth from 100 on.
+        mean = float(length.mean()) if length.size else 1.0
+        fraction = 0.5 - 0.3 * np.log10(mean / 10)
+        self.dropout_ = round(float(np.clip(fraction, 0.2, 0.5)), 2) if self.dropout is None else self.dropout
+        usual = "softmax" if rows.columns <= 5_000 else "sampled_softmax"
+        self.loss_ = usual if self.loss is None else self.loss
+        self.batch_size_ = int(np.clip(4096 / mean, 32, 128)) if self.batch_size is None else self.batch_size
+        steps = max(1, -(-length.size // self.batch_size_))
+        self.epochs_ = int(np.clip(round(6_000 / steps), 10, 60)) if self.epochs is None else self.epochs
 
     def _batch_users(self, rng: np.random.Generator, users: Ints) -> Ints:
         """The user codes that the network sees instead of these, one per sequence."""
@@ -157,10 +181,10 @@ class SequenceModel(Model):
         )
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
-        steps = -(-users.size // self.batch_size)
+        steps = -(-users.size // self.batch_size_)
         for epoch in training.epochs(first=first, second=second):
             # A falling learning rate lets the weights settle; it is not yet 0 in the last epoch.
-            rest = (1 + self.epochs - epoch) / max(1.0, self.cooldown * self.epochs)
+            rest = (1 + self.epochs_ - epoch) / max(1.0, self.cooldown * self.epochs_)
             trainer.set_lr(self.lr * min(1.0, rest))
             order = rng.permutation(users)
             bounds = sequences.indptr[order], sequences.indptr[order + 1]
@@ -168,7 +192,7 @@ class SequenceModel(Model):
             total = 0.0
             with trainer.workers() as pool:
                 for step in range(steps):
-                    at = slice(step * self.batch_size, (step + 1) * self.batch_size)
+                    at = slice(step * self.batch_size_, (step + 1) * self.batch_size_)
                     parts = self._examples(rng, order[at], begin[at], length[at], index, rows)
                     work = [self._weighted_loss(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)
@@ -193,11 +217,11 @@ class SequenceModel(Model):
         items = len(self.items_)
         tokens = int(length.sum())
         shared = None
-        if self.loss not in ("bce", "softmax"):
+        if self.loss_ not in ("bce", "softmax"):
             shared = rng.integers(0, items, self.negatives)
         seen_as = self._batch_users(rng, users)
         seed = int(rng.integers(2**62))
-        parts = PARTS if tokens * (items if self.loss == "softmax" else 512) > WORTH else 1
+        parts = PARTS if tokens * (items if self.loss_ == "softmax" else 512) > WORTH else 1
         out = []
         for number, chosen in enumerate(batches.deal(length, parts)):
             packed = batches.pack(begin[chosen], length[chosen])
@@ -211,7 +235,7 @@ class SequenceModel(Model):
             if packed.real is not None:
                 target, row = target[packed.real], row[packed.real]  # (n,)
             negative = shared
-            if self.loss == "bce":
+            if self.loss_ == "bce":
                 own = rows.take(users[chosen])
                 owner = np.repeat(np.arange(chosen.size, dtype=np.int64), np.diff(own.indptr))
                 negative = batches.negatives(rng, row, (owner, own.index.astype(np.int64)), items, self.negatives)
@@ -236,7 +260,7 @@ class SequenceModel(Model):
     def _next_item_loss(self, w: Weights, hidden: Tensor, batch: Examples, offset: Tensor | None = None) -> Tensor:
         """`loss` of hidden states (n, width) and, unless it cancels, of an offset (n,) of all scores of a token."""
         return nn.next_item_loss(
-            self.loss,
+            self.loss_,
             hidden[:, : self.dim],
             w["item"],
             batch.target,

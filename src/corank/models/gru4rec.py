@@ -111,5 +111,5 @@ class GRU4Rec(SequenceModel):
 
     def _network(self) -> GRUNetwork:
         return GRUNetwork(
-            items=len(self.items_), dim=self.dim, blocks=self.blocks, tied=self.tied, dropout=self.dropout
+            items=len(self.items_), dim=self.dim, blocks=self.blocks, tied=self.tied, dropout=self.dropout_
         )

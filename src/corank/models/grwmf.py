@@ -62,7 +62,7 @@ class GRWMF(GraphRegularised, WMF):
         from ..kernels.threads import run
 
         rows, reg, X = side
-        rho = np.float32(self.rho)
+        rho = np.float32(self.rho_)
         gram = rho * (V.T @ V)
 
         def fill(pull: Array, L: Array, R: Array) -> None:

@@ -186,7 +186,7 @@ class SASRec(SequenceModel):
         return SASRecNetwork(**self._sizes())
 
     def _sizes(self) -> dict[str, Any]:
-        inner = self.dropout if self.norm == "published" else 0.0
+        inner = self.dropout_ if self.norm == "published" else 0.0
         return {
             "items": len(self.items_),
             "dim": self.dim,
@@ -194,7 +194,7 @@ class SASRec(SequenceModel):
             "blocks": self.blocks,
             "heads": self.heads,
             "form": self.norm,
-            "dropout": self.dropout,
+            "dropout": self.dropout_,
             "attention_dropout": inner if self.attention_dropout is None else self.attention_dropout,
         }
 

@@ -129,6 +129,6 @@ class SSEPT(SASRec):
             hidden = net.transform(w, net.inputs(w, batch, user), batch, nn.Noise(batch.seed)).float()  # (s, d)
         hidden, user = batch.real(hidden), batch.real(user)  # (n, d), (n, dim_user)
         offset = None
-        if self.loss not in ("softmax", "sampled_softmax"):  # there it cancels
+        if self.loss_ not in ("softmax", "sampled_softmax"):  # there it cancels
             offset = (hidden[:, self.dim :] * user).sum(1) * math.sqrt(self.dim_user)  # (n,)
         return self._next_item_loss(w, hidden, batch, offset)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,17 +47,56 @@ class WMF(FactorModel):
     dim multiply-adds with "cg".
     """
 
-    dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
-    rho: float = param(0.3, "weight of the pairs without interaction", low=0.0, high=1e6, search=(0.003, 1.0), log=True)
+    dim: int = param(128, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
+    rho: float | None = param(
+        None, "weight of the pairs without interaction (default: density of the data * rho_scale)", low=0.0, high=1e6
+    )
+    rho_scale: float = param(
+        20.0,
+        "weight of all pairs without interaction relative to that of all interactions, used when rho is not given",
+        low=0.0,
+        high=1e6,
+        search=(3.0, 300.0),
+        log=True,
+    )
     alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
-    reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
+    reg: float | None = param(
+        None, "regularisation of both sides (default: reg_scale * w^(0.5 - reg_power), w the mean weight of a user)", low=0.0
+    )
+    reg_scale: float = param(
+        0.25,
+        "regularisation of a user of mean weight w is reg_scale * sqrt(w), used when reg is not given",
+        low=0.0,
+        search=(0.025, 2.5),
+        log=True,
+    )
     reg_power: float = param(
-        1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
+        1.0,
+        "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is",
+        low=0.0,
+        high=2.0,
+        search=(0.5, 1.0),
     )
     epochs: int = param(15, "passes over users and items", low=1, search=(4, 24))
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
+
+    from_data: ClassVar[tuple[str, ...]] = ("rho", "reg")
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"dim": 256},
+        {"rho_scale": 100.0, "dim": 64},
+        {"rho_scale": 10.0, "reg_scale": 0.5},
+    )
+
+    def _choose(self, data: Dataset, rows: CSR) -> None:
+        counts, items = np.diff(rows.indptr), np.unique(rows.index).size
+        mean = rows.index.size / max(np.count_nonzero(counts), 1)
+        # The zeros of a user then weigh rho_scale times as much as the interactions, whatever the size of the catalogue.
+        self.rho_ = self.rho_scale * mean / items if self.rho is None else self.rho
+        # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
+        weight = mean + self.rho_ * (items - mean)
+        self.reg_ = self.reg_scale * weight ** (0.5 - self.reg_power) if self.reg is None else self.reg
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)
@@ -94,7 +134,7 @@ class WMF(FactorModel):
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""
         counts = np.diff(rows.indptr)
-        return (self.reg * (counts + self.rho * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        return (self.reg_ * (counts + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.
@@ -105,7 +145,7 @@ class WMF(FactorModel):
         from ..kernels.threads import run
 
         rows, reg, X = side
-        rho = np.float32(self.rho)
+        rho = np.float32(self.rho_)
         gram = rho * (V.T @ V)
         loss = np.empty(rows.rows, np.float64)
         solve: Any = kernels.cg if solver == "cg" else kernels.blocks

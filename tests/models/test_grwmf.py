@@ -119,7 +119,7 @@ def test_strangers_are_folded_in_as_in_wmf(tmp_path):
     data = random_data(6)
     model = GRWMF(dim=4, user_graph="dna-2", capacity=4).fit(data)
     plain = WMF(**{f.name: getattr(model, f.name) for f in dataclasses.fields(WMF)})
-    plain.item_factors_ = model.item_factors_
+    plain.item_factors_, plain.rho_, plain.reg_ = model.item_factors_, model.rho_, model.reg_
     np.testing.assert_array_equal(model._score_histories(data.csr()), plain._score_histories(data.csr()))
 
 

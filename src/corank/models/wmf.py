@@ -52,7 +52,7 @@ class WMF(FactorModel):
         None, "weight of the pairs without interaction (default: density of the data * rho_scale)", low=0.0, high=1e6
     )
     rho_scale: float = param(
-        20.0,
+        10.0,
         "weight of all pairs without interaction relative to that of all interactions, used when rho is not given",
         low=0.0,
         high=1e6,
@@ -86,12 +86,12 @@ class WMF(FactorModel):
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"dim": 256},
         {"rho_scale": 100.0, "dim": 64},
-        {"rho_scale": 10.0, "reg_scale": 0.5},
+        {"rho_scale": 20.0, "reg_scale": 0.5},
     )
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
-        counts, items = np.diff(rows.indptr), np.unique(rows.index).size
-        mean = rows.index.size / max(np.count_nonzero(counts), 1)
+        items = np.unique(rows.index).size
+        mean = rows.index.size / int(np.count_nonzero(np.diff(rows.indptr)))
         # The zeros of a user then weigh rho_scale times as much as the interactions, whatever the size of the catalogue.
         self.rho_ = self.rho_scale * mean / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.

@@ -62,7 +62,7 @@ def test_a_write_that_fails_leaves_the_old_file(ranking: cr.Ranking, name: str, 
         yield from ranking.parts(users=10)
         raise cr.CorankError("the model broke")
 
-    with pytest.raises(cr.CorankError, match="^the model broke$"):
+    with pytest.raises(cr.CorankError, match=r"^the model broke$"):
         write_lists(path, parts())
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == [name]

@@ -35,6 +35,15 @@ class Ranking:
     def __repr__(self) -> str:
         return f"Ranking({len(self):,} {self.columns[0]}s, k={self.items.shape[1]})"
 
+    def _repr_html_(self) -> str:
+        from .notebook import html_table
+
+        users = 3 if len(self) > 1 else 1
+        frame = next(self.parts(users)).to_frame()
+        rows = [["" if cell is None else cell for cell in row] for row in frame.iter_rows()]
+        more = f"... and {len(self) - users:,} more {self.columns[0]}s" if len(self) > users else ""
+        return html_table(rows, frame.columns, caption=repr(self), more=more)
+
     def __iter__(self) -> Iterator[tuple[Hashable, list[tuple[Hashable, float]]]]:
         for row, user in enumerate(self.users.tolist()):
             yield user, self._row(row)

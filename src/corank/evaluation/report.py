@@ -63,10 +63,30 @@ class Report:
     def __getitem__(self, name: AnyMetric) -> float:
         return self.mean[self.metric(name).name]
 
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {mean:.4f}" for name, mean in self.mean.items())
+        return f"Report({self.model} on {self.split}: {figures})"
+
+    def _repr_html_(self) -> str:
+        from ..notebook import html_table
+
+        rows = [
+            (
+                name,
+                f"{mean:.4f}",
+                "" if np.isnan(self.interval[name][0]) else "[{:.4f}, {:.4f}]".format(*self.interval[name]),
+            )
+            for name, mean in self.mean.items()
+        ]
+        notes = [str(self.protocol), *self.notes]
+        return html_table(rows, ("metric", "mean", "95 % interval"), caption=self._caption(), notes=notes)
+
+    def _caption(self) -> str:
+        return f"{self.model} on {self.split} ({self.part}, {self.users.size:,} users)"
+
     def __str__(self) -> str:
         width = max(map(len, self.mean))
-        lines = [f"{self.model} on {self.split} ({self.part}, {self.users.size:,} users)", str(self.protocol)]
-        lines += self.notes
+        lines = [self._caption(), str(self.protocol), *self.notes]
         for name, mean in self.mean.items():
             low, high = self.interval[name]
             lines.append(f"{name:<{width}}  {mean:.4f}" + ("" if np.isnan(low) else f"  [{low:.4f}, {high:.4f}]"))

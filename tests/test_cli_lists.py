@@ -156,6 +156,16 @@ def test_a_mistake_is_one_sentence(run, words, expected):
     assert expected in err.splitlines()[-1]
 
 
+def test_candidates_of_each_user_from_a_table(run, folder):
+    Path("pairs.csv").write_text("user,item\n3,12\n3,30\n5,7\n")
+    _, out, _ = run("recommend", "{m}", "--all", "--candidates", "pairs.csv", "--seen")
+    want = cr.load(folder / "m.corank").recommend([3, 5], items={3: [12, 30], 5: [7]}, exclude_seen=False)
+    got = [int(line.split()[1]) for line in out.splitlines()]
+    assert got == [3, *(i for i, _ in want[3]), 5, *(i for i, _ in want[5])]
+    assert "no candidates for 4" in run("recommend", "{m}", "--user", 4, "--candidates", "pairs.csv")[2]
+    assert "is for users" in run("recommend", "{m}", "--history", 7, "--candidates", "pairs.csv")[2]
+
+
 def test_similar_users(run, folder):
     code, out, _ = run("similar", "{p}", "--user", 5, "-k", 3)
     want = cr.load(folder / "plain.corank").similar_users(5, k=3)[5]

@@ -146,7 +146,10 @@ def _saved_model_commands(command: Command, argv: list[str]) -> None:
     )
     recommend.add_argument("--all", action="store_true", help="all users of the training data")
     recommend.add_argument(
-        "--candidates", action="append", metavar="ITEM,ITEM,...", help="recommend only from these items"
+        "--candidates",
+        action="append",
+        metavar="ITEM,ITEM,...",
+        help="recommend only from these items, or from those of a table with a user and an item per row",
     )
     recommend.add_argument("--seen", action="store_true", help="do not exclude items that the user has seen")
     list_flags(recommend)

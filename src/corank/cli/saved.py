@@ -86,15 +86,35 @@ def recommend(args: Args) -> None:
     model = load(args.model)
     items = ItemFinder(model, args.titles)
     options: dict[str, Any] = {"k": args.k, "exclude_seen": not args.seen}
-    if args.candidates is not None:
+    own = _candidates_of_users(args, model)
+    if own is not None:
+        options["items"] = own
+    elif args.candidates is not None:
         options["items"] = items.all_of(args.candidates, "--candidates")
     if args.history is not None:
         history: dict[Hashable, list[Hashable]] = {"this history": items.history(args.history)}
         _give(args, items, "", [lambda: model.recommend(histories=history, **options)])
     else:
-        users = model.users_.ids if args.all else [model.users_.parse(w) for w in args.user]
+        everyone = model.users_.ids if own is None else list(own)
+        users = everyone if args.all else [model.users_.parse(w) for w in args.user]
         cuts = [users[at : at + CHUNK] for at in range(0, len(users), CHUNK)]
         _give(args, items, "user", [partial(model.recommend, cut, **options) for cut in cuts])
+
+
+def _candidates_of_users(args: Args, model: Any) -> dict[Hashable, list[Hashable]] | None:
+    """{user: items} where --candidates is a table with a user and an item per row."""
+    if args.candidates is None or len(args.candidates) != 1 or not Path(args.candidates[0]).is_file():
+        return None
+    if args.history is not None:
+        raise CorankError("--candidates with a file is for users: with --history, give items separated by commas")
+    from ..experiment.source import open_rows
+
+    table = open_rows(args.candidates[0])
+    rows = table.csr()
+    items = [model.items_.parse(str(item)) for item in table.items.ids.tolist()]
+    owners = [model.users_.parse(str(user)) for user in table.users.ids.tolist()]
+    lists = np.split(rows.index, rows.indptr[1:-1])
+    return {owner: [items[code] for code in one] for owner, one in zip(owners, lists, strict=True)}
 
 
 def similar(args: Args) -> None:

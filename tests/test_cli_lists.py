@@ -189,7 +189,7 @@ def test_lists_are_evaluated_as_their_model(run, folder):
     assert lines[0] == "lists.parquet on leave-last-out (test, 60 users)"
     assert lines[1] == own[1]
     assert lines[-2:] == own[2:]
-    assert any("are known from training or validation rows: removed" in line for line in lines)
+    assert any("listed items known from training or validation rows, removed:" in line for line in lines)
     code, out, _ = run("evaluate", "{d}", "--lists=lists.parquet", "--name", "theirs", "--split", "holdout")
     assert (code, out.split()[0]) == (0, "theirs")
 

@@ -86,7 +86,7 @@ def test_users_without_a_list_count_as_zero(split: cr.Split, model: Table, frame
     gone = split.users[:4].tolist()
     report = cr.evaluate(frame.filter(~pl.col("user").is_in(gone)), split, ["recall@10", "ndcg@10", "novelty@10"])
     own = cr.evaluate(model, split, "recall@10")
-    assert f"4 of {split.users.size} test users have no list and count as 0" in report.notes
+    assert f"test users without a list, who count as 0 (of {split.users.size}): 4" in report.notes
     assert (report.per_user["recall@10"][:4] == 0).all()
     np.testing.assert_array_equal(report.per_user["recall@10"][4:], own.per_user["recall@10"][4:])
     assert np.isnan(report.per_user["novelty@10"][:4]).all()
@@ -103,16 +103,16 @@ def test_what_is_odd_is_counted(split: cr.Split, frame: pl.DataFrame) -> None:
     )
     report = cr.evaluate(pl.concat([frame.drop("score"), strange], how="diagonal_relaxed"), split, "ndcg@10")
     assert report.notes[1:] == (
-        "1 listed items are known from training or validation rows: removed",
-        "1 items are in a list twice: the first one counts",
-        "1 listed items are unknown to the data: they are misses",
-        "1 users of the lists are unknown: left out",
+        "listed items known from training or validation rows, removed: 1",
+        "items listed twice for a user, of which the first counts: 1",
+        "listed items unknown to the data, which are misses: 1",
+        "lists of unknown users, left out: 1",
     )
     assert report.mean == cr.evaluate(frame, split, "ndcg@10").mean
     untested = cr.Split(split.train, split.valid, split.test.take(split.test.user != split.test.user[0]), "fewer")
-    assert "1 users of the lists have no test rows: left out" in cr.evaluate(frame, untested, "ndcg@10").notes
+    assert "lists of users without test rows, left out: 1" in cr.evaluate(frame, untested, "ndcg@10").notes
     short = cr.evaluate(frame.filter((pl.col("rank") < 3) | (pl.col("user") != user)), split, "ndcg@10")
-    assert "1 lists have fewer than 10 items: the missing ranks are misses" in short.notes
+    assert "lists with fewer than 10 items, whose missing ranks are misses: 1" in short.notes
 
 
 @pytest.mark.parametrize(

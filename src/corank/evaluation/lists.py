@@ -55,25 +55,21 @@ def rank_lists(
     candidates = _candidates(task, known)
     _check_metrics(wanted, int(lengths.max()), int(candidates.max()))
 
-    def some(number: int, text: str) -> list[str]:
-        return [f"{number:,} {text}"] if number else []
-
     longest = max(m.k or 0 for m in wanted)
-    waiting = np.unique(user[~tested & (user >= 0)]).size
-    short = int(np.count_nonzero((lengths > 0) & (lengths < np.minimum(longest, candidates))))
-    notes = (
-        f"lists in order of {given.by}, {lengths[lengths > 0].mean():.4g} items on average",
-        *some(int(np.count_nonzero(lengths == 0)), f"of {lengths.size:,} test users have no list and count as 0"),
-        *some(short, f"lists have fewer than {longest} items: the missing ranks are misses"),
-        *some(seen, "listed items are known from training or validation rows: removed"),
-        *some(repeated, "items are in a list twice: the first one counts"),
-        *some(int(np.count_nonzero(item[tested] < 0)), "listed items are unknown to the data: they are misses"),
-        *some(
-            given.user.filter(user < 0).n_unique() if (user < 0).any() else 0,
-            "users of the lists are unknown: left out",
+    strangers = given.user.filter(user < 0).n_unique() if (user < 0).any() else 0
+    odd = {
+        f"test users without a list, who count as 0 (of {lengths.size:,})": np.count_nonzero(lengths == 0),
+        f"lists with fewer than {longest} items, whose missing ranks are misses": np.count_nonzero(
+            (lengths > 0) & (lengths < np.minimum(longest, candidates))
         ),
-        *some(waiting, "users of the lists have no test rows: left out"),
-    )
+        "listed items known from training or validation rows, removed": seen,
+        "items listed twice for a user, of which the first counts": repeated,
+        "listed items unknown to the data, which are misses": np.count_nonzero(item[tested] < 0),
+        "lists of unknown users, left out": strangers,
+        "lists of users without test rows, left out": np.unique(user[~tested & (user >= 0)]).size,
+    }
+    notes = [f"lists in order of {given.by}, {lengths[lengths > 0].mean():.4g} items on average"]
+    notes += [f"{what}: {number:,}" for what, number in odd.items() if number]
     more: dict[str, Any] = {}
     ranking = None
     if any("top" in m.needs for m in wanted):
@@ -83,7 +79,7 @@ def rank_lists(
         top[entries.user[first], entries.place[first]] = entries.item[first]
         scores = np.where(top >= 0, -np.arange(longest), -np.inf).astype(np.float32)
         ranking = Ranking(users.ids[task.users], top, scores, items)
-    return task.positions(_counts(entries, task, candidates, ranking), **more), ranking, notes
+    return task.positions(_counts(entries, task, candidates, ranking), **more), ranking, tuple(notes)
 
 
 def _of_ranking(ranking: Ranking) -> Lists:

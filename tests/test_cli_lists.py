@@ -103,6 +103,7 @@ def test_the_model_is_not_overwritten(run):
         (["89"], 89, ""),
         (["Lady Gagga"], 89, "no item 'Lady Gagga': using 'Lady Gaga' (id 89)\n"),
         (["Matrix, The (1999)"], 12, ""),
+        (["haet"], 20, "no item 'haet': using 'Heat (1995)' (id 20)\n"),
         (["heat"], 20, "no item 'heat': using 'Heat (1995)' (id 20)\n"),
         (["Matrix"], 12, "no item 'Matrix': using 'Matrix, The (1999)' (id 12)\n"),
         (["89,zzzzzz"], 89, "no item 'zzzzzz': skipped\n"),

@@ -92,6 +92,13 @@ def test_users_without_a_list_count_as_zero(split: cr.Split, model: Table, frame
     assert np.isnan(report.per_user["novelty@10"][:4]).all()
 
 
+def test_lists_made_from_all_rows_are_said(split: cr.Split) -> None:
+    lists = Table().fit(split.all_rows()).recommend(split.users, k=10)
+    report = cr.evaluate(lists, split, "recall@10")
+    assert report["recall@10"] == 0
+    assert "no test item is in any list" in report.notes[-1]
+
+
 def test_what_is_odd_is_counted(split: cr.Split, frame: pl.DataFrame) -> None:
     user = int(split.users[0])
     mine = split.train.item[split.train.users.ids[split.train.user] == user]

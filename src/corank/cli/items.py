@@ -74,8 +74,9 @@ class ItemFinder:
         holds = same or [title for title in self._by_title if whole.search(title)]
         if holds:
             return max(holds, key=lambda title: self._rows[self._by_title[title]])
-        near = difflib.get_close_matches(word, self._by_title, n=1, cutoff=0.7)
-        return near[0] if near else None
+        short = {_YEAR.sub("", title): title for title in self._by_title}
+        near = difflib.get_close_matches(word, {**short, **dict.fromkeys(self._by_title, "")}, n=1, cutoff=0.7)
+        return short.get(near[0], near[0]) if near else None
 
     @cached_property
     def _rows(self) -> dict[Any, int]:

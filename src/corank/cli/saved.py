@@ -52,6 +52,7 @@ def _split_of_data(args: Args, options: dict[str, Any]) -> Split:
 
 def _model_and_split(args: Args) -> tuple[Any, Split]:
     """The model, and a split whose test rows are those of the table."""
+    from ..evaluation.evaluate import warn_of_training_rows
     from ..models import load
 
     model = load(args.model)
@@ -69,9 +70,7 @@ def _model_and_split(args: Args) -> tuple[Any, Split]:
     learned = model._training_rows()
     owner = np.repeat(np.arange(learned.rows), np.diff(learned.indptr)).astype(np.int32)
     train = Dataset(model.users_, model.items_, owner, learned.index, np.ones(owner.size, np.float32))
-    train = train.take(
-        ~rows.csr().holds(train.user, train.item)
-    )  # `evaluate` warns of rows to predict that were learned
+    warn_of_training_rows(model, rows)
     split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
     return model, split
 

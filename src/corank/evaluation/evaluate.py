@@ -82,7 +82,7 @@ def evaluate(
     task = Task(rows, how.relevant)
     known = split.known(part)
     if fitted is not None:
-        _warn_of_training_rows(fitted, rows, known, part)
+        warn_of_training_rows(fitted, rows, part, known)
         positions, top = _positions(fitted, split, known, how, task, wanted)
         notes: tuple[str, ...] = ()
     else:
@@ -139,10 +139,10 @@ def _check(model: Model, split: Split, how: Protocol, wanted: tuple[Metric, ...]
             raise CorankError(f"{m.name} needs predicted ratings, and {model.name()} gives only scores: use als, say")
 
 
-def _warn_of_training_rows(model: Model, rows: Dataset, known: Dataset, part: Part) -> None:
-    """Warn if the model was fitted on rows to predict; pairs that occur among the known rows too are repeated ones."""
+def warn_of_training_rows(model: Model, rows: Dataset, part: Part = "test", known: Dataset | None = None) -> None:
+    """Warn if the model was fitted on rows to predict. Pairs that are among the `known` rows too are repeated ones."""
     learned = seen_items(model).holds(rows.user, rows.item)
-    if learned.any():
+    if known is not None and learned.any():
         learned &= ~known.csr().holds(rows.user, rows.item)
     if learned.any():
         logger.warning(

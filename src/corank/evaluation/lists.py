@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,9 @@ def rank_lists(
     }
     notes = [f"lists in order of {given.by}, {lengths[lengths > 0].mean():.4g} items on average"]
     notes += [f"{what}: {number:,}" for what, number in odd.items() if number]
+    counts = _counts(entries, task, candidates, len(items))
+    if (counts.above == len(items)).all():
+        notes.append("no test item is in any list: lists that were made from all rows leave them out as seen")
     more: dict[str, Any] = {}
     ranking = None
     if any("top" in m.needs for m in wanted):
@@ -79,7 +83,8 @@ def rank_lists(
         top[entries.user[first], entries.place[first]] = entries.item[first]
         scores = np.where(top >= 0, -np.arange(longest), -np.inf).astype(np.float32)
         ranking = Ranking(users.ids[task.users], top, scores, items)
-    return task.positions(_counts(entries, task, candidates, ranking), **more), ranking, tuple(notes)
+        counts = dataclasses.replace(counts, top=top, top_scores=scores)
+    return task.positions(counts, **more), ranking, tuple(notes)
 
 
 def _of_ranking(ranking: Ranking) -> Lists:
@@ -126,23 +131,18 @@ def _candidates(task: Task, known: Dataset) -> NDArray[np.int64]:
     return np.asarray(len(known.items) - np.diff(rows.indptr)[task.users] + again, np.int64)
 
 
-def _counts(entries: Entries, task: Task, candidates: NDArray[np.int64], top: Ranking | None) -> Counts:
-    """The places of the test rows; one that is not listed is below every list."""
-    n = int(candidates.max()) + 1
-    items = int(max(entries.item.max(initial=0), task.item.max(initial=0))) + 1
+def _counts(entries: Entries, task: Task, candidates: NDArray[np.int64], n: int) -> Counts:
+    """The places of the test rows among n items; one that is not listed is below every list."""
     listed = np.flatnonzero(entries.item >= 0)
-    pair = entries.user[listed].astype(np.int64) * items + entries.item[listed]
+    pair = entries.user[listed].astype(np.int64) * n + entries.item[listed]
     order = np.argsort(pair)
-    wanted = _pairs(task, items)
-    at = np.minimum(np.searchsorted(pair[order], wanted), max(pair.size - 1, 0))
-    found = pair[order][at] == wanted if pair.size else np.zeros(wanted.size, np.bool_)
-    row = listed[order][at] if pair.size else np.zeros(wanted.size, np.int64)
+    wanted = _pairs(task, n)
+    at = np.append(order, -1)[np.searchsorted(pair, wanted, sorter=order)]
+    found = np.append(pair, -1)[at] == wanted
+    row = np.append(listed, 0)[at]
     above = np.where(found, entries.above[row], n).astype(np.int32)
     tied = np.where(found, entries.tied[row], 1).astype(np.int32)
-    scores = -above.astype(np.float32)
-    return Counts(
-        scores, above, tied, candidates, None if top is None else top.items, None if top is None else top.scores
-    )
+    return Counts(-above.astype(np.float32), above, tied, candidates, None, None)
 
 
 def _check_metrics(wanted: tuple[Metric, ...], longest: int, candidates: int) -> None:

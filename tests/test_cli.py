@@ -235,7 +235,9 @@ def test_ids_with_commas(run):
     pl.DataFrame({"user": ["a", "a", "b"], "item": ["x, y", "z", "x, y"]}).write_csv("c.csv")
     assert run("fit popularity c.csv -o c.corank")[0] == 0
     assert main(["recommend", "c.corank", "--history", '"x, y"']) == 0
-    assert main(["recommend", "c.corank", "--history", "x, y"]) == 2
+    assert main(["recommend", "c.corank", "--history", "x, y"]) == 0  # all of it is an id
+    assert main(["recommend", "c.corank", "--history", '"x, y",z']) == 0
+    assert main(["recommend", "c.corank", "--history", "x,y"]) == 2
 
 
 MISTAKES = [

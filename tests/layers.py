@@ -11,11 +11,11 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 
 # Parts of the package from the bottom up: a part may import parts of its own layer or of a lower one.
 LAYERS: list[tuple[str, ...]] = [
-    ("errors", "atomic", "memory"),
+    ("errors", "atomic", "memory", "notebook"),
     ("params", "kernels", "nn"),
     ("data",),
-    ("reading", "graph", "ranking"),
-    ("model_file", "answering"),
+    ("reading", "graph", "ranking", "ranking_file"),
+    ("model_file", "answering", "histories"),
     ("evaluation",),
     ("checkpoint", "training", "model"),
     ("models",),

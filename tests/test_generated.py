@@ -88,7 +88,14 @@ def test_editors_know_the_public_names(tmp_path: Path) -> None:
     """mypy sees through the lazily resolved names by the stub."""
     pytest.importorskip("mypy")
     code = tmp_path / "use.py"
-    lines = ["import corank as cr", "model = cr.WMF(dim=3)", "reveal_type(model)", "cr.WMF(dimm=3)", "cr.Wmf"]
+    lines = [
+        "import corank as cr",
+        "model = cr.WMF(dim=3)",
+        "reveal_type(model)",
+        "cr.WMF(dimm=3)",
+        "cr.Wmf",
+        "cr.EASE(regg=1)",
+    ]
     code.write_text("\n".join([*lines, "reveal_type(cr.evaluate)", "reveal_type(cr.features.node2vec)"]) + "\n")
     heavy = ", ".join(f"mypy-{name}.*" for name in ("torch", "scipy", "polars", "matplotlib", "optuna", "numba"))
     config = tmp_path / "mypy.ini"  # without the libraries whose types take a minute to read
@@ -106,6 +113,7 @@ def test_editors_know_the_public_names(tmp_path: Path) -> None:
     assert 'Revealed type is "corank.models.wmf.WMF"' in ran.stdout, ran.stdout
     assert 'Unexpected keyword argument "dimm"' in ran.stdout
     assert 'Module has no attribute "Wmf"' in ran.stdout
+    assert 'Unexpected keyword argument "regg" for "EASE"' in ran.stdout
     assert ran.stdout.count("Revealed type is") == 3
     assert 'Revealed type is "Any"' not in ran.stdout
-    assert "Found 2 errors" in ran.stdout, ran.stdout
+    assert "Found 3 errors" in ran.stdout, ran.stdout

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -39,8 +41,18 @@ def test_iteration_gives_each_user_once(ranking):
 
 def test_frame_has_no_padding(ranking):
     frame = ranking.to_frame()
-    assert frame.columns == ["user", "item", "score", "rank"]
-    assert frame.rows() == [("ann", "tea", pytest.approx(0.9), 1), ("ann", "milk", 0.5, 2), ("bob", "rye", 0.25, 1)]
+    assert frame.columns == ["user", "rank", "item", "score"]
+    assert frame.rows() == [("ann", 1, "tea", pytest.approx(0.9)), ("ann", 2, "milk", 0.5), ("bob", 1, "rye", 0.25)]
+
+
+def test_titles_where_they_are_known(ranking):
+    titled = dataclasses.replace(ranking, titles=["Milk", "", "Tea, green"])
+    assert titled.to_frame()["title"].to_list() == ["Tea, green", "Milk", None]
+    assert titled.to_frame(titles=False).columns == ranking.to_frame().columns
+
+
+def test_short_repr(ranking):
+    assert repr(ranking) == "Ranking(3 users, k=2)"
 
 
 @pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
@@ -59,7 +71,7 @@ def test_empty_frame_keeps_its_types():
     empty = cr.Ranking(
         np.zeros(0, np.int64), np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32), Vocab(np.array([1, 2]))
     )
-    assert [str(t) for t in empty.to_frame().dtypes] == ["Int64", "Int64", "Float32", "Int64"]
+    assert [str(t) for t in empty.to_frame().dtypes] == ["Int64", "Int64", "Int64", "Float32"]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 1000])

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import CSR, Array, Dataset, row_ends
-from .data.columns import id_array
+from .data import CSR, Array, row_ends
 from .errors import CorankError, NotFitted
+from .histories import Histories, read_histories
 from .ranking import Ranking, blocks, top_k
 
 if TYPE_CHECKING:
     from .model import Model
 
-Histories = Sequence[Iterable[Hashable] | Mapping[Hashable, float]] | Mapping[Hashable, Iterable[Hashable]] | Dataset
+Candidates = Iterable[Hashable] | Mapping[Hashable, Iterable[Hashable]] | Sequence[Iterable[Hashable]]
+Top = tuple[NDArray[np.int32], NDArray[np.float32]]  # items and scores, [n, k] each
 
 
 def recommend(
@@ -26,10 +26,12 @@ def recommend(
     histories: Histories | None,
     k: int,
     exclude_seen: bool,
-    items: Iterable[Hashable] | None,
+    items: Candidates | None,
 ) -> Ranking:
     """See `Model.recommend`."""
     require_fitted(model)
+    if users is None and histories is None and isinstance(items, Mapping):
+        users = list(items)
     if users is not None and histories is not None:
         raise CorankError("give users or histories, not both: a history replaces the training rows of a user")
     _check_k(k, "the number of items to recommend")
@@ -40,10 +42,7 @@ def recommend(
     else:
         codes = user_codes(model, users)
         names, seen = model.users_.ids[codes], seen_items(model)
-    excluded = None
-    if items is not None:
-        excluded = np.ones(len(model.items_), np.bool_)
-        excluded[model.items_.require(_listed(items), "item")] = False
+    candidates = None if items is None else _candidates(model, items, names)
 
     # Users without any history; an oracle knows that their items are equally likely.
     unknown = (np.diff(seen.indptr)[codes] == 0) & (not model.oracle)
@@ -53,7 +52,8 @@ def recommend(
         scores = scores_of(part)
         return _popular_first(model, scores, unknown[part]) if unknown[part].any() else scores
 
-    return _rank(model, score, names, codes, k, seen if exclude_seen else None, excluded)
+    best = _rank(len(model.items_), score, codes, k, seen if exclude_seen else None, candidates)
+    return Ranking(names, *best, model.items_, model.titles_)
 
 
 def similar_items(model: Model, items: Iterable[Hashable] | Hashable, k: int) -> Ranking:
@@ -61,9 +61,30 @@ def similar_items(model: Model, items: Iterable[Hashable] | Hashable, k: int) ->
     require_fitted(model)
     _check_k(k, "the number of items")
     codes = model.items_.require(_listed(items), "item")
-    n = len(model.items_)
+    best = _nearest(len(model.items_), model._similar, codes, k)
+    return Ranking(model.items_.ids[codes], *best, model.items_, model.titles_, ("item", "similar"))
+
+
+def similar_users(model: Model, users: Iterable[Hashable] | Hashable, k: int) -> Ranking:
+    """See `Model.similar_users`."""
+    require_fitted(model)
+    _check_k(k, "the number of users")
+    codes = user_codes(model, users)
+    best = _nearest(len(model.users_), model._similar_users, codes, k)
+    return Ranking(model.users_.ids[codes], *best, model.users_, columns=("user", "similar"))
+
+
+def _nearest(n: int, similar: Callable[[NDArray[np.int32]], Array], codes: NDArray[np.int32], k: int) -> Top:
+    """The k most similar of n items (or users) to each of `codes`, itself excluded."""
     itself = CSR(np.arange(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32), np.empty(0, np.float32), n)
-    return _rank(model, lambda part: model._similar(codes[part]), model.items_.ids[codes], codes, k, itself, None)
+    return _rank(n, lambda part: similar(codes[part]), codes, k, itself, None)
+
+
+def cosine(vectors: Array, rows: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Cosine of some rows of `vectors` (n, dim) with all of them, (rows, n); 0 with a vector of zeros."""
+    norms = np.sqrt(np.einsum("if,if->i", vectors, vectors))
+    unit = vectors / np.maximum(norms, 1e-12)[:, None]
+    return np.asarray(unit[rows] @ unit.T, np.float32)
 
 
 def predict(model: Model, users: Any, items: Any) -> NDArray[np.float64]:
@@ -87,33 +108,72 @@ def predict_from_rows(model: Model, users: NDArray[np.int32], items: NDArray[np.
     return out
 
 
+def _candidates(model: Model, items: Candidates, names: Array) -> CSR:
+    """The codes of the candidates: one row for all users, or one row per user, in the order of `names`."""
+    if isinstance(items, Mapping):
+        missing = [name for name in names.tolist() if name not in items]
+        if missing:
+            raise CorankError(
+                f"items= has no candidates for {missing[0]!r} ({len(missing):,} of {len(names):,} users are missing): "
+                "give a list for each user, or one list for all"
+            )
+        lists = [_listed(items[name]) for name in names.tolist()]
+    else:
+        flat = _listed(items)
+        nested = [isinstance(one, Iterable) and not isinstance(one, str | bytes) for one in flat]
+        if any(nested) and not all(nested):
+            raise CorankError("items= mixes ids and lists: give one list of ids for all users, or one list per user")
+        if not flat or not nested[0]:
+            lists = [flat]
+        elif len(flat) != len(names):
+            raise CorankError(
+                f"items= has {len(flat):,} lists for {len(names):,} users: give one list per user, in their order"
+            )
+        else:
+            lists = [_listed(one) for one in flat]
+    index = model.items_.require([item for one in lists for item in one], "item")
+    return CSR(row_ends([len(one) for one in lists]), index, np.empty(0, np.float32), len(model.items_))
+
+
 def _rank(
-    model: Model,
+    n: int,
     score: Callable[[slice], Array],
-    names: Array,
     codes: NDArray[np.int32],
     k: int,
     seen: CSR | None,
-    excluded: NDArray[np.bool_] | None,
-) -> Ranking:
-    """The top k per row of `score`, in blocks: a users x items array is never allocated."""
+    candidates: CSR | None,
+) -> Top:
+    """The top k of n columns per row of `score`, in blocks: a users x items array is never allocated.
+
+    candidates : the only columns to choose from; one row for all, or one per row of `score`.
+    """
     from .kernels.threads import each, run
     from .kernels.topk import mask_rows
 
-    n, width = codes.size, min(int(k), len(model.items_))
-    items = np.full((n, width), -1, np.int32)
-    best = np.full((n, width), -np.inf, np.float32)
+    width = min(int(k), n)
+    items = np.full((codes.size, width), -1, np.int32)
+    best = np.full((codes.size, width), -np.inf, np.float32)
+    excluded = None
+    if candidates is not None and candidates.rows == 1:
+        excluded = np.ones(n, np.bool_)
+        excluded[candidates.index] = False
 
     def rank(part: slice) -> None:
         scores = np.ascontiguousarray(score(part), np.float32)
         if excluded is not None:
             scores[:, excluded] = -np.inf
+        elif candidates is not None:
+            ends = candidates.indptr[part.start : part.stop + 1]
+            pairs = np.repeat(np.arange(len(scores)), np.diff(ends)), candidates.index[ends[0] : ends[-1]]
+            asked = np.full_like(scores, -np.inf)
+            asked[pairs] = scores[pairs]
+            scores = asked
         if seen is not None:
             run(mask_rows, len(scores), scores, codes[part], seen.indptr, seen.index)
         top_k(scores, width, items[part], best[part])
 
-    each(rank, blocks(n, len(model.items_)))
-    return Ranking(names, items, best, model.items_)
+    each(rank, blocks(codes.size, n))
+    return items, best
 
 
 def _popular_first(model: Model, scores: Array, unknown: NDArray[np.bool_]) -> Array:
@@ -138,42 +198,6 @@ def user_codes(model: Model, users: Any) -> NDArray[np.int32]:
     if users is None:
         return np.arange(len(model.users_), dtype=np.int32)
     return model.users_.require(_listed(users), "user")
-
-
-def read_histories(model: Model, histories: Histories) -> tuple[Array, CSR]:
-    """(names, rows of item codes) of external histories; unknown items are an error that names them."""
-    if isinstance(histories, Dataset):
-        codes = model.items_.require(histories.items.ids.tolist(), "item") if len(histories.items) else np.zeros(0)
-        rows = histories.sequences()
-        return histories.users.ids, CSR(rows.indptr, codes.astype(np.int32)[rows.index], rows.value, len(model.items_))
-    if not isinstance(histories, Mapping | Sequence | np.ndarray):
-        raise CorankError(
-            f"histories={type(histories).__name__} is not a list of histories: give a list of lists of item ids, "
-            "a {name: items} mapping or a Dataset"
-        )
-    names = id_array(list(histories) if isinstance(histories, Mapping) else np.arange(len(histories)), "history")
-    lists: list[list[Hashable]] = []
-    values: list[float] = []
-    bare = getattr(model, "liked_", 1.0)  # the value of an item without one: a high rating, where values are ratings
-    for one in histories.values() if isinstance(histories, Mapping) else histories:
-        if isinstance(one, str | bytes) or not isinstance(one, Iterable):
-            raise CorankError(f"a history must be a list of item ids, got {one!r}")
-        lists.append(list(one))
-        values += map(_value, one.values()) if isinstance(one, Mapping) else [bare] * len(lists[-1])
-    flat = model.items_.require([i for one in lists for i in one], "item")
-    indptr = row_ends([len(one) for one in lists])
-    return names, CSR(indptr, flat, np.array(values, np.float32), len(model.items_))
-
-
-def _value(value: Any) -> float:
-    """The value of an item in a history."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not abs(number) <= float(np.finfo(np.float32).max):  # so that NaN is refused too
-        raise CorankError(f"a history holds the value {value!r}: the values of a history must be finite numbers")
-    return number
 
 
 def _check_k(k: Any, what: str) -> None:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import answering, training
-from .answering import Histories
+from .answering import Candidates
 from .data import CSR, Array, Dataset
-from .errors import CorankError
+from .errors import CorankError, suggest
+from .histories import Histories
 from .model_file import pack, write_file
 from .params import ClassDoc, param
 from .ranking import Ranking
@@ -52,6 +53,8 @@ class Model:
         super().__init_subclass__()
         if cls.__dict__.get("__doc__"):
             cls.__doc__ = cast(str, ClassDoc(cls.__dict__["__doc__"]))  # help() lists the hyper-parameters too
+        if "__repr__" not in vars(cls):  # `dataclass` would write a long one
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
 
     def fit(
         self,
@@ -79,7 +82,7 @@ class Model:
         histories: Histories | None = None,
         k: int = 10,
         exclude_seen: bool = True,
-        items: Iterable[Hashable] | None = None,
+        items: Candidates | None = None,
     ) -> Ranking:
         """The k best items per user.
 
@@ -87,14 +90,19 @@ class Model:
         ----------
         users : ids (or one id) from the training data; all of them when neither users nor histories are given.
         histories : interactions of unseen users: a list of lists of item ids (or of {item: rating}), a {name: items}
-            mapping or a Dataset.
-        items : candidates; all items when absent. Rows with fewer than k candidates are padded.
+            mapping or a Dataset. Unknown items are skipped with a warning; if no item is known, that is an error.
+        items : candidates, all items when absent: a list of ids for all users, a {user: ids} mapping, or one list per
+            user in their order. Rows with fewer than k candidates are padded.
         """
         return answering.recommend(self, users, histories, k, exclude_seen, items)
 
     def similar_items(self, items: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
-        """The k items most similar to each of `items` (the `user` column of the frame holds the item asked about)."""
+        """The k items most similar to each of `items`; the columns of the frame are item, rank, similar, score."""
         return answering.similar_items(self, items, k)
+
+    def similar_users(self, users: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
+        """The k users most similar to each of `users`, for models that learn a vector per user."""
+        return answering.similar_users(self, users, k)
 
     def predict(self, users: Iterable[Hashable] | Array, items: Iterable[Hashable] | Array) -> NDArray[np.float64]:
         """The score of each (user, item) pair; a rating where the model predicts ratings."""
@@ -116,6 +124,26 @@ class Model:
     def used_params(self) -> dict[str, Any]:
         """The hyper-parameters as they were used: after fit, those that were None have the value chosen for the data."""
         return {k: getattr(self, f"{k}_", None) if v is None else v for k, v in self.params().items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The same by scikit-learn's name, so that `sklearn.base.clone` works; `deep` is part of that protocol."""
+        return self.params()
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters for the next fit, as in scikit-learn; returns self."""
+        known = [f.name for f in dataclasses.fields(self)]
+        for name in params:
+            if name not in known:
+                raise CorankError(f"{type(self).__name__} has no hyper-parameter {name!r}{suggest(name, known)}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """The hyper-parameters that differ from their defaults."""
+        usual = {f.name: f.default for f in dataclasses.fields(self)}
+        shown = [f"{name}={value!r}" for name, value in self.params().items() if repr(value) != repr(usual[name])]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
     def suits(cls, task: str) -> bool:
@@ -169,6 +197,10 @@ class Model:
 
         return score
 
+    def _training_rows(self) -> CSR:
+        """The training items of each user, in time order where scores depend on it."""
+        return answering.seen_items(self)
+
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         """Scores of pairs of codes; a factor model overrides this with inner products."""
         return answering.predict_from_rows(self, users, items)
@@ -178,9 +210,14 @@ class Model:
         vectors = getattr(self, "item_factors_", None)
         if vectors is None:
             raise CorankError(f"{self.name()} has no notion of similar items: use item_knn, ease or wmf")
-        norms = np.sqrt(np.einsum("if,if->i", vectors, vectors))
-        unit = vectors / np.maximum(norms, 1e-12)[:, None]
-        return np.asarray(unit[items] @ unit.T, np.float32)
+        return answering.cosine(vectors, items)
+
+    def _similar_users(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Similarity of a batch of users to all users, (batch, users): the cosine of `user_factors_`."""
+        vectors = getattr(self, "user_factors_", None)
+        if vectors is None:
+            raise CorankError(f"{self.name()} has no vector per user, so no similar users: use wmf, als or bpr")
+        return answering.cosine(vectors, users)
 
     def _begin(self, data: Dataset, rows: CSR) -> None:
         """Keep what inference needs of the training data: a fitted model is used without it."""

@@ -1,15 +1,18 @@
-"""`Ranking`: for each user the best items, in order, with their scores."""
+"""`Ranking`: for each user the best items, in order, with their scores and titles."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import dataclasses
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .data import Array, Vocab
+from .data.frames import in_backend
 from .errors import CorankError
 
 BLOCK_BYTES = 8_000_000  # scores per block: small enough for the cache, large enough for the matrix product
@@ -23,9 +26,23 @@ class Ranking:
     items: NDArray[np.int32]  # [n, k]
     scores: NDArray[np.float32]  # [n, k], -inf where padded
     vocab: Vocab
+    titles: Sequence[str] = ()  # the title of each item of `vocab`, "" where it has none; empty if there are no titles
+    columns: tuple[str, str] = ("user", "item")  # what is asked about and what is listed, as columns of a table
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"Ranking({len(self):,} {self.columns[0]}s, k={self.items.shape[1]})"
+
+    def _repr_html_(self) -> str:
+        from .notebook import html_table
+
+        users = 3 if len(self) > 1 else 1
+        frame = next(self.parts(users)).to_frame()
+        rows = [["" if cell is None else cell for cell in row] for row in frame.iter_rows()]
+        more = f"... and {len(self) - users:,} more {self.columns[0]}s" if len(self) > users else ""
+        return html_table(rows, frame.columns, caption=repr(self), more=more)
 
     def __iter__(self) -> Iterator[tuple[Hashable, list[tuple[Hashable, float]]]]:
         for row, user in enumerate(self.users.tolist()):
@@ -43,31 +60,49 @@ class Ranking:
         real = codes >= 0
         return list(zip(self.vocab.ids[codes[real]].tolist(), self.scores[row][real].tolist(), strict=True))
 
-    def to_frame(self, backend: str = "polars") -> Any:
-        """A table with the columns user, item, score, rank (rank from 1); backend: 'polars', 'pandas' or 'pyarrow'."""
+    def to_frame(self, backend: str = "polars", *, titles: bool = True) -> Any:
+        """A table with the columns user, rank (from 1), item and score, and title where the model knows titles.
+
+        For similar items (users) the first column is `item` (`user`), and the items (users) found are in `similar`.
+
+        backend : 'polars', 'pandas' or 'pyarrow'.
+        """
         import polars as pl
 
         real = self.items >= 0
         row, column = np.nonzero(real)
+        asked, listed = self.columns
         frame = pl.DataFrame(
             {
-                "user": self.users[row],
-                "item": self.vocab.ids[self.items[real]],
-                "score": self.scores[real],
+                asked: self.users[row],
                 "rank": column + 1,
+                listed: self.vocab.ids[self.items[real]],
+                "score": self.scores[real],
             },
             schema_overrides={
-                "user": pl.String if self.users.dtype == object else pl.Int64,
-                "item": pl.String if self.vocab.strings else pl.Int64,
+                asked: pl.String if self.users.dtype == object else pl.Int64,
+                listed: pl.String if self.vocab.strings else pl.Int64,
             },
         )
-        if backend == "polars":
-            return frame
-        if backend == "pandas":
-            return frame.to_pandas()
-        if backend == "pyarrow":
-            return frame.to_arrow()
-        raise CorankError(f"backend {backend!r} is not known: use 'polars', 'pandas' or 'pyarrow'")
+        if titles and len(self.titles):
+            known = pl.Series("title", self.titles, dtype=pl.String).replace("", None)
+            frame = frame.with_columns(known.gather(self.items[real].astype(np.uint32)))
+        return in_backend(frame, backend)
+
+    def write(self, path: str | Path) -> None:
+        """Write the lists to a file whose ending says how: .parquet, .csv, .tsv or .jsonl, text also with .gz.
+
+        The columns are those of `to_frame`. The file is renamed into place when it is complete.
+        """
+        from .ranking_file import write_lists
+
+        write_lists(path, self.parts())
+
+    def parts(self, users: int = 50_000) -> Iterator[Ranking]:
+        """The ranking in pieces of so many users, at least one piece."""
+        for start in range(0, max(len(self), 1), users):
+            cut = slice(start, start + users)
+            yield dataclasses.replace(self, users=self.users[cut], items=self.items[cut], scores=self.scores[cut])
 
 
 def blocks(rows: int, columns: int) -> Iterator[slice]:

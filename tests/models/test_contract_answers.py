@@ -156,7 +156,7 @@ def test_scores_are_float32_of_the_right_shape(model):
 
 def test_frame_has_the_four_columns(model):
     frame = model.recommend([2, 9], k=3).to_frame()
-    assert frame.columns == ["user", "item", "score", "rank"]
+    assert frame.columns == ["user", "rank", "item", "score"]
     assert frame["user"].to_list() == [2, 2, 2, 9, 9, 9]
     assert frame["rank"].to_list() == [1, 2, 3, 1, 2, 3]
 
@@ -214,9 +214,59 @@ def test_users_and_histories_together_are_refused(model):
         model.recommend([1], histories=[[2]])
 
 
-def test_unknown_item_in_a_history_is_named(model):
-    with pytest.raises(cr.CorankError, match="4711"):
-        model.recommend(histories=[[1, 4711]])
+def test_unknown_item_in_a_history_is_skipped_with_a_warning(model, caplog):
+    ranking = model.recommend(histories=[[1, 4711], [3]], k=4)
+    assert "skipped 1 of 3 items of the histories, which the model does not know: 4711" in caplog.text
+    assert_same_ranking(ranking, model.recommend(histories=[[1], [3]], k=4))
+
+
+def test_a_history_without_known_items_is_empty_beside_others_and_else_an_error(model, caplog):
+    ranking = model.recommend(histories=[[4711, 4712], [3]], k=4)
+    assert "1 of 2 histories have no known item: they are treated as empty" in caplog.text
+    assert_same_ranking(ranking, model.recommend(histories=[[], [3]], k=4))
+    with pytest.raises(cr.CorankError, match="none of the 2 items of the histories is known; unknown item 4711"):
+        model.recommend(histories=[[4711, 4712]])
+    table = cr.from_arrays(user=["x", "x"], item=[4711, 2])
+    assert_same_ranking(model.recommend(histories=table, k=4), model.recommend(histories={"x": {2: 1.0}}, k=4))
+
+
+def test_candidates_of_each_user(model):
+    own = {7: [3, 8, 9], 2: [1], 5: []}
+    ranking = model.recommend([2, 7, 5], k=5, items=own, exclude_seen=False)
+    for user, row in ranking:
+        alone = model.recommend([user], k=5, items=own[user], exclude_seen=False)[user] if own[user] else []
+        assert [item for item, _ in row] == [item for item, _ in alone]
+    listed = model.recommend([2, 7, 5], k=5, items=[own[2], np.array(own[7]), ()], exclude_seen=False)
+    assert_same_ranking(ranking, listed)
+    assert model.recommend(items=own, k=1).users.tolist() == [7, 2, 5]  # without users: those who have candidates
+    named = model.recommend(histories={"x": [2], "y": [3]}, items={"y": [5], "x": [4]}, k=3)
+    assert named.items.tolist() == [[4, -1, -1], [5, -1, -1]]
+
+
+def test_candidates_that_do_not_fit_the_users_are_a_sentence(model):
+    with pytest.raises(cr.CorankError, match=r"no candidates for 2 \(1 of 2 users are missing\)"):
+        model.recommend([7, 2], items={7: [1]})
+    with pytest.raises(cr.CorankError, match="has 3 lists for 2 users"):
+        model.recommend([7, 2], items=[[1], [2], [3]])
+    with pytest.raises(cr.CorankError, match="mixes ids and lists"):
+        model.recommend([7, 2], items=[1, [2]])
+    with pytest.raises(cr.CorankError, match="unknown item 4711"):
+        model.recommend([7, 2], items={7: [1], 2: [4711]})
+
+
+def test_similar_users_have_the_same_colour(model):
+    if getattr(model, "user_factors_", None) is None:
+        with pytest.raises(cr.CorankError, match="no vector per user"):
+            model.similar_users([0])
+        return
+    ranking = model.similar_users([4, 7], k=3)
+    assert ranking.vocab is model.users_
+    assert (ranking.items % 2 == [[0], [1]]).all()
+    assert ranking.to_frame().columns == ["user", "rank", "similar", "score"]
+    everyone = model.similar_users(list(range(USERS)), k=USERS)
+    assert (everyone.items != np.arange(USERS)[:, None]).all()
+    with pytest.raises(cr.CorankError, match="unknown user 4711"):
+        model.similar_users(4711)
 
 
 @pytest.mark.parametrize("wrong", [["abc"], [5], [None]])

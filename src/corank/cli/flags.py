@@ -119,3 +119,6 @@ def task_flag(parser: argparse.ArgumentParser) -> None:
 def list_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", type=int, default=10, help="number of items per list (default 10)")
     parser.add_argument("--titles", metavar="FILE", help="a table of item ids and titles to show")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="write the lists to a file: .parquet, .csv, .tsv or .jsonl (text also .gz)"
+    )

@@ -43,7 +43,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
     _experiment_commands(command)
     _training_commands(command, argv)
-    _saved_model_commands(command)
+    _saved_model_commands(command, argv)
     _model_and_data_commands(command)
     _reproduce_command(command)
     if not argv:
@@ -112,31 +112,52 @@ def _training_commands(command: Command, argv: list[str]) -> None:
     task_flag(tune)
 
 
-def _saved_model_commands(command: Command) -> None:
-    evaluate = command("evaluate", saved.evaluate, "evaluate a saved model on new rows")
-    evaluate.add_argument("model", metavar="MODEL")
+def _saved_model_commands(command: Command, argv: list[str]) -> None:
+    evaluate = command("evaluate", saved.evaluate, "evaluate a saved model on new rows, or lists on your data")
+    lists = any(word.split("=")[0] == "--lists" for word in argv)
+    if not lists:
+        evaluate.add_argument("model", metavar="MODEL")
+    rows = "test rows; those with users or items unknown to the model are left out"
     evaluate.add_argument(
-        "file", metavar="FILE", help="test rows; those with users or items unknown to the model are left out"
+        "file",
+        metavar="FILE",
+        help="the data that the lists are for, which is split as in `compare`" if lists else rows,
     )
+    evaluate.add_argument(
+        "--lists",
+        metavar="LISTS",
+        help="evaluate a file with user, item, and rank or score per row instead of a model: --lists LISTS FILE",
+    )
+    evaluate.add_argument("--name", help="who made the lists (default: the name of their file)")
     data_flags(evaluate)
-    protocol_flags(evaluate, split=False)
-    evaluate.add_argument("--seed", type=int, help="random seed of sampled negatives (default 0)")
+    protocol_flags(evaluate, split=lists)
+    evaluate.add_argument("--seed", type=int, help="random seed of splits and sampled negatives (default 0)")
 
     recommend = command("recommend", saved.recommend, "recommend items for users, or for a history")
     recommend.add_argument("model", metavar="MODEL")
     recommend.add_argument(
         "--user", action="append", metavar="ID", help="a user of the training data (may be repeated)"
     )
-    recommend.add_argument("--history", metavar="ID,ID,...", help="items of an unseen user, oldest first")
+    recommend.add_argument(
+        "--history",
+        action="append",
+        metavar="ITEM,ITEM,...",
+        help="items of an unseen user by id or title, oldest first (may be repeated)",
+    )
     recommend.add_argument("--all", action="store_true", help="all users of the training data")
-    recommend.add_argument("--candidates", metavar="ID,ID,...", help="recommend only from these items")
+    recommend.add_argument(
+        "--candidates",
+        action="append",
+        metavar="ITEM,ITEM,...",
+        help="recommend only from these items, or from those of a table with a user and an item per row",
+    )
     recommend.add_argument("--seen", action="store_true", help="do not exclude items that the user has seen")
-    recommend.add_argument("-o", "--out", metavar="CSV", help="write user,item,score,rank to a file")
     list_flags(recommend)
 
-    similar = command("similar", saved.similar, "the items most similar to an item")
+    similar = command("similar", saved.similar, "the items most similar to an item, or users to a user")
     similar.add_argument("model", metavar="MODEL")
-    similar.add_argument("--item", action="append", required=True, metavar="ID", help="an item (may be repeated)")
+    similar.add_argument("--item", action="append", metavar="ITEM", help="an item, by id or title (may be repeated)")
+    similar.add_argument("--user", action="append", metavar="ID", help="a user of the training data (may be repeated)")
     list_flags(similar)
 
 

@@ -1,28 +1,59 @@
-"""`corank evaluate`, `recommend` and `similar`: commands that use a saved model."""
+"""`corank evaluate`, `recommend` and `similar`: commands that use a saved model, or lists."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..data import Dataset
+from ..data.split import Split
 from ..errors import CorankError, suggest
-from .options import Args, comma_separated, evaluation_options, given, open_table, writable
-from .show import ranking_text, say, titles_of
+from ..ranking import Ranking
+from ..ranking_file import format_of, write_lists
+from .items import ItemFinder
+from .options import Args, evaluation_options, given, open_table, writable
+from .show import ranking_text, say
+
+CHUNK = 20_000  # users whose lists are in memory at a time
 
 
 def evaluate(args: Args) -> None:
-    """Evaluate a saved model on new rows."""
-    from ..data.split import Split
+    """Evaluate a saved model on new rows, or lists on a split of the data."""
     from ..evaluation.evaluate import evaluate as measure
     from ..experiment.options import METRICS
-    from ..models import load
 
     protocol = args.protocol or "full"
     if protocol not in METRICS:
         raise CorankError(f"there is no protocol {protocol!r}{suggest(protocol, METRICS)}")
+    options = evaluation_options(args) | given(args, "seed")
+    metrics = options.pop("metrics", METRICS[protocol])
+    if args.lists is not None:
+        name = args.name or Path(args.lists).name
+        print(measure(args.lists, _split_of_data(args, options), metrics, name=name, **options))
+    else:
+        print(measure(*_model_and_split(args), metrics, **options))
+
+
+def _split_of_data(args: Args, options: dict[str, Any]) -> Split:
+    """The split of the table, as `compare` makes it."""
+    from ..experiment.experiment import Experiment
+
+    experiment = Experiment(data=open_table(args), split=args.split or "auto", **options)
+    experiment.check()
+    split = experiment.make_split()
+    say(f"{split.name}: {len(split.test):,} test rows of {len(split.users):,} users")
+    return split
+
+
+def _model_and_split(args: Args) -> tuple[Any, Split]:
+    """The model, and a split whose test rows are those of the table."""
+    from ..evaluation.evaluate import warn_of_training_rows
+    from ..models import load
 
     model = load(args.model)
     test = open_table(args)
@@ -35,56 +66,88 @@ def evaluate(args: Args) -> None:
     if not known.all():
         unknown = np.count_nonzero(~known)
         say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
-    owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
-    train = Dataset(model.users_, model.items_, owner, model.seen_index_, np.ones(owner.size, np.float32))
     rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
-    seen = _pairs_in_both(rows, train)
-    if seen:
-        say(f"{seen:,} rows are in the model's training data: metrics are optimistic on training rows")
-    options = evaluation_options(args) | given(args, "seed")
-    metrics = options.pop("metrics", METRICS[protocol])
+    learned = model._training_rows()
+    owner = np.repeat(np.arange(learned.rows), np.diff(learned.indptr)).astype(np.int32)
+    train = Dataset(model.users_, model.items_, owner, learned.index, np.ones(owner.size, np.float32))
+    warn_of_training_rows(model, rows)
     split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
-    print(measure(model, split, metrics, **options))
+    return model, split
 
 
 def recommend(args: Args) -> None:
     """The best items for users, or for a history."""
-    from ..atomic import replacing
     from ..models import load
 
     if sum([args.user is not None, args.history is not None, args.all]) != 1:
-        raise CorankError("say for whom: --user ID, --history ID,ID,... or --all (one of them)")
+        raise CorankError("say for whom: --user ID, --history ITEM,ITEM,... or --all (one of them)")
+    _check_out(args)
     model = load(args.model)
+    items = ItemFinder(model, args.titles)
     options: dict[str, Any] = {"k": args.k, "exclude_seen": not args.seen}
-    if args.candidates is not None:
-        options["items"] = [model.items_.parse(w) for w in comma_separated(args.candidates, "--candidates")]
+    own = _candidates_of_users(args, model)
+    if own is not None:
+        options["items"] = own
+    elif args.candidates is not None:
+        options["items"] = items.all_of(args.candidates, "--candidates")
     if args.history is not None:
-        history = [model.items_.parse(w) for w in comma_separated(args.history, "--history")]
-        ranking = model.recommend(histories={"this history": history}, **options)
+        history: dict[Hashable, list[Hashable]] = {"this history": items.history(args.history)}
+        _give(args, items, "", [lambda: model.recommend(histories=history, **options)])
     else:
-        users = None if args.all else [model.users_.parse(w) for w in args.user]
-        ranking = model.recommend(users, **options)
-    if args.out:
-        out = Path(args.out)
-        writable(out.parent)
-        with replacing(out) as part:
-            ranking.to_frame().write_csv(part)
-        say(f"{len(ranking):,} lists written to {out}")
-    else:
-        print(ranking_text(ranking, titles_of(model, args.titles), "user" if args.history is None else ""))
+        everyone = model.users_.ids if own is None else list(own)
+        users = everyone if args.all else [model.users_.parse(w) for w in args.user]
+        cuts = [users[at : at + CHUNK] for at in range(0, len(users), CHUNK)]
+        _give(args, items, "user", [partial(model.recommend, cut, **options) for cut in cuts])
+
+
+def _candidates_of_users(args: Args, model: Any) -> dict[Hashable, list[Hashable]] | None:
+    """{user: items} where --candidates is a table with a user and an item per row."""
+    if args.candidates is None or len(args.candidates) != 1 or not Path(args.candidates[0]).is_file():
+        return None
+    if args.history is not None:
+        raise CorankError("--candidates with a file is for users: with --history, give items separated by commas")
+    from ..experiment.source import open_rows
+
+    table = open_rows(args.candidates[0])
+    rows = table.csr()
+    items = [model.items_.parse(str(item)) for item in table.items.ids.tolist()]
+    owners = [model.users_.parse(str(user)) for user in table.users.ids.tolist()]
+    lists = np.split(rows.index, rows.indptr[1:-1])
+    return {owner: [items[code] for code in one] for owner, one in zip(owners, lists, strict=True)}
 
 
 def similar(args: Args) -> None:
-    """The items most similar to an item."""
+    """The items most similar to an item, or the users most similar to a user."""
     from ..models import load
 
+    if (args.item is None) == (args.user is None):
+        raise CorankError("say what to compare: --item ITEM or --user ID (one of them)")
+    _check_out(args)
     model = load(args.model)
-    ranking = model.similar_items([model.items_.parse(w) for w in args.item], k=args.k)
-    print(ranking_text(ranking, titles_of(model, args.titles), "item"))
+    items = ItemFinder(model, args.titles)
+    if args.item is not None:
+        asked = items.all_of(args.item, "--item")
+        _give(args, items, "item", [lambda: model.similar_items(asked, k=args.k)])
+    else:
+        users = [model.users_.parse(w) for w in args.user]
+        _give(args, items, "user", [lambda: model.similar_users(users, k=args.k)])
 
 
-def _pairs_in_both(rows: Dataset, train: Dataset) -> int:
-    """The number of (user, item) pairs of `rows` that are in `train` too."""
-    items = len(rows.items)
-    one, other = (data.user.astype(np.int64) * items + data.item for data in (rows, train))
-    return int(np.isin(one, other).sum())
+def _check_out(args: Args) -> None:
+    """Raise before the model is read, not after the work, if the lists cannot be written."""
+    if args.out:
+        format_of(args.out)
+        writable(Path(args.out).parent, Path(args.out), sources=[args.model])
+
+
+def _give(args: Args, items: ItemFinder, what: str, parts: Sequence[Callable[[], Ranking]]) -> None:
+    """Write the rankings to a file, one after the other, or print them."""
+    own = items.model.items_
+    titles = [items.titles.get(item, "") for item in own.ids.tolist()] if items.titles else []
+    rankings = (part() for part in parts)
+    if args.out:
+        titled = (dataclasses.replace(one, titles=titles if one.vocab is own else ()) for one in rankings)
+        say(f"{write_lists(args.out, titled):,} lists written to {args.out}")
+        return
+    for ranking in rankings:
+        print(ranking_text(ranking, items.titles if ranking.vocab is own else {}, what))

@@ -34,6 +34,15 @@ class CSR(NamedTuple):
         at = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(self.indptr[:-1][rows], lengths)
         return CSR(indptr, self.index[at], self.value[at], self.columns)
 
+    def holds(self, rows: Array, columns: Array) -> NDArray[np.bool_]:
+        """Whether there is an entry at each (row, column); rows must be sorted by column, as `Dataset.csr` has them."""
+        from ..kernels.csr import held
+        from ..kernels.threads import run
+
+        out = np.zeros(rows.size, np.bool_)
+        run(held, rows.size, rows.astype(np.int32), columns.astype(np.int32), self.indptr, self.index, out)
+        return out
+
     def merged(self) -> CSR:
         """The form of `Dataset.csr`: rows sorted by column, values of repeated columns added up."""
         from ..kernels.csr import merged

@@ -97,6 +97,9 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({len(self):,} rows, {len(self.users):,} users, {len(self.items):,} items)"
 
+    def _repr_html_(self) -> str:
+        return self.describe()._repr_html_()
+
     def csr(self, by: Literal["user", "item"] = "user") -> CSR:
         """Rows are users (or items), sorted by column; values of repeated pairs are summed. Linear time."""
         from ..kernels import csr as kernels
@@ -179,6 +182,21 @@ class Dataset:
         from .graph_alignment import with_graph
 
         return with_graph(self, users, items, new_items=new_items)
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """The rows as a table with the columns user, item, value and, where there are times, time.
+
+        `from_frame` reads it again, with duplicates="keep" where pairs repeat. backend : polars, pandas or pyarrow.
+        """
+        import polars as pl
+
+        from .frames import in_backend
+
+        columns = {"user": self.users.ids[self.user], "item": self.items.ids[self.item], "value": self.value}
+        if self.time is not None:
+            columns["time"] = self.time
+        kinds = {side: pl.String if getattr(self, f"{side}s").strings else pl.Int64 for side in ("user", "item")}
+        return in_backend(pl.DataFrame(columns, schema_overrides=kinds), backend)
 
     def describe(self) -> Description:
         """Counts, density, distributions and time span; prints as a small table."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 20  # with more distinct values only the quantiles are shown
 _YEAR = 365.25 * 24 * 3600
+_HEADS = ("min", "25%", "median", "75%", "max", "mean")
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,17 @@ class Description:
         return plain
 
     def __str__(self) -> str:
+        text = [f"{name:<12}{what}" for name, what in self._facts()]
+        text += ["", " " * 12 + "".join(f"{head:>12}" for head in _HEADS)]
+        text += [f"{name:<12}" + "".join(f"{number:>12}" for number in numbers) for name, *numbers in self._spreads()]
+        return "\n".join(text)
+
+    def _repr_html_(self) -> str:
+        from ..notebook import html_table
+
+        return html_table(self._facts()) + html_table(self._spreads(), ("", *_HEADS))
+
+    def _facts(self) -> list[tuple[str, str]]:
         lines = [
             ("rows", f"{self.rows:,}" + (f"  ({self.repeated:,} repeat a pair)" if self.repeated else "")),
             ("users", f"{self.users:,}"),
@@ -84,12 +96,11 @@ class Description:
         if len(self.value_counts) > 1:
             shares = [f"{value:g}: {count / self.rows:.1%}" for value, count in self.value_counts.items()]
             lines += [("values" if at == 0 else "", "  ".join(shares[at : at + 6])) for at in range(0, len(shares), 6)]
-        text = [f"{name:<12}{what}" for name, what in lines]
-        heads = ("min", "25%", "median", "75%", "max", "mean")
-        text += ["", " " * 12 + "".join(f"{head:>12}" for head in heads)]
-        for name, spread in (("value", self.value), ("rows/user", self.user_rows), ("rows/item", self.item_rows)):
-            text.append(f"{name:<12}" + "".join(f"{_number(n):>12}" for n in dataclasses.astuple(spread)))
-        return "\n".join(text)
+        return lines
+
+    def _spreads(self) -> list[list[str]]:
+        spreads = {"value": self.value, "rows/user": self.user_rows, "rows/item": self.item_rows}
+        return [[name, *map(_number, dataclasses.astuple(spread))] for name, spread in spreads.items()]
 
     def _span(self) -> str:
         if self.times is None:

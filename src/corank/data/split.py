@@ -67,6 +67,17 @@ class Split:
             train = train.join(self.history.take(np.isin(self.history.user, self.valid.user)))
         return dataclasses.replace(self, train=train, valid=self.valid.take(np.zeros(len(self.valid), np.bool_)))
 
+    def _repr_html_(self) -> str:
+        from ..notebook import html_table
+
+        parts = {"train": self.train, "valid": self.valid, "test": self.test, "history": self.history}
+        rows = [
+            (name, f"{len(part):,}", f"{np.unique(part.user).size:,}", f"{np.unique(part.item).size:,}")
+            for name, part in parts.items()
+            if part is not None
+        ]
+        return html_table(rows, ("part", "rows", "users", "items"), caption=self.name)
+
     def __repr__(self) -> str:
         parts = f"train {len(self.train):,}, valid {len(self.valid):,}, test {len(self.test):,}"
         return f"Split({self.name}: {parts} rows, {len(np.unique(self.test.user)):,} test users)"

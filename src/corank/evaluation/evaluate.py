@@ -1,4 +1,4 @@
-"""`evaluate(model, split)` -> `Report`: metrics with confidence intervals and the protocol that produced them."""
+"""`evaluate(model, split)` -> `Report`: metrics of a model or of lists, with intervals and the protocol."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .intervals import summary
 from .metrics import AnyMetric, Metric, metrics_of, ndcg
 from .positions import Floats, Positions
 from .protocol import Protocol, as_protocol, draw_negatives
-from .ranks import Task, count, predict, scorer
+from .ranks import Task, count, popularity, predict, scorer
 from .report import Report
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Part = Literal["valid", "test"]
 
 
 def evaluate(
-    model: Model,
+    model: Model | Ranking | Any,
     split: Split,
     metrics: AnyMetric | Iterable[AnyMetric] = DEFAULT_METRICS,
     *,
@@ -45,15 +45,18 @@ def evaluate(
     bootstrap: int = 1000,
     name: str | None = None,
 ) -> Report:
-    """Evaluate a fitted model on the test (or validation) rows of a split.
+    """Evaluate a fitted model, or lists of any origin, on the test (or validation) rows of a split.
 
     Parameters
     ----------
+    model : a fitted model; or recommendation lists: a `Ranking`, a data frame with a user, an item, and a rank or a
+        score per row, or a file of these. Of lists, metrics of the first k items are computed as for a model under full
+        ranking. Test users without a list count as 0, and what else is odd about the lists is in `Report.notes`.
     metrics : names as in `metrics.names()`, or functions of `metrics.Positions`.
     protocol : 'full', 'sampled' or 'rated' (see `Protocol`), with `negatives`, `popular`, `relevant` and `seed`; a
         `Protocol` has its own values of these.
     bootstrap : number of bootstrap resamples of the users for the confidence intervals; 0 = no intervals.
-    name : the model's name in tables; `model.name()` when absent.
+    name : the name in tables; that of the model, or 'lists', when absent.
 
     If a (user, item) pair has several test rows, the last one counts. Models that depend on the order of a history, and
     all models on a split with held-out users, score from the histories known at evaluation time; other models score by
@@ -65,17 +68,27 @@ def evaluate(
         raise CorankError(f"part={part!r} is not known: use 'test', or 'valid' while choosing parameters")
     if not isinstance(bootstrap, int | np.integer) or bootstrap < 0:
         raise CorankError(f"bootstrap={bootstrap!r}: the number of resamples must be 0 or more; 1000 is usual")
-    _check(model, split)
+    if not isinstance(split, Split):
+        raise CorankError(f"evaluate takes a Split, not {type(split).__name__}: make one, say with leave_last_out")
     how = as_protocol(
         protocol, len(split.train.items), negatives=negatives, popular=popular, relevant=relevant, seed=seed
     )
-    _check_metrics(model, how, wanted)
+    fitted: Model | None = model if hasattr(model, "_score_histories") else None  # type: ignore[assignment]
+    if fitted is not None:
+        _check(fitted, split, how, wanted)
     rows = getattr(split, part)
     if len(rows) == 0:
         raise CorankError(f"the {part} part of {split.name} is empty: there is nothing to evaluate")
     task = Task(rows, how.relevant)
     known = split.known(part)
-    positions, top = _positions(model, split, known, how, task, wanted)
+    if fitted is not None:
+        warn_of_training_rows(fitted, rows, part, known)
+        positions, top = _positions(fitted, split, known, how, task, wanted)
+        notes: tuple[str, ...] = ()
+    else:
+        from .lists import rank_lists
+
+        positions, top, notes = rank_lists(model, split, known, how, task, wanted)
     values = {m.name: _values(m, positions) for m in wanted}
     lengths = np.diff(task.indptr)
     mean, interval = summary(wanted, values, lengths, bootstrap, seed)
@@ -83,8 +96,8 @@ def evaluate(
         if np.isnan(value):
             logger.warning("%s is defined for no user of %s under %s", one, split.name, how)
     return Report(
-        name or model.name(),
-        model.used_params(),
+        name or (fitted.name() if fitted is not None else "lists"),
+        fitted.used_params() if fitted is not None else {},
         how,
         split.name,
         part,
@@ -95,9 +108,10 @@ def evaluate(
         mean,
         interval,
         time.perf_counter() - began,
-        float(getattr(model, "fit_seconds_", np.nan)),
+        float(getattr(fitted, "fit_seconds_", np.nan)),
         _fingerprint(rows, known),
         top,
+        notes,
     )
 
 
@@ -114,20 +128,30 @@ def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = 
     return float(np.mean(values[~np.isnan(values)])) if (~np.isnan(values)).any() else float("nan")
 
 
-def _check(model: Model, split: Split) -> None:
-    if not isinstance(split, Split):
-        raise CorankError(f"evaluate takes a Split, not {type(split).__name__}: make one, say with leave_last_out")
+def _check(model: Model, split: Split, how: Protocol, wanted: tuple[Metric, ...]) -> None:
     require_fitted(model)
     if model.users_ != split.train.users or model.items_ != split.train.items:
         raise CorankError("the model was fitted on other users or items than this split has: fit it on split.train")
-
-
-def _check_metrics(model: Model, how: Protocol, wanted: tuple[Metric, ...]) -> None:
     for m in wanted:
         if "top" in m.needs and how.kind != "full":
             raise CorankError(f"{m.name} is computed from top-k lists: it needs protocol='full', not {how.kind!r}")
         if "prediction" in m.needs and not model.predicts_ratings:
             raise CorankError(f"{m.name} needs predicted ratings, and {model.name()} gives only scores: use als, say")
+
+
+def warn_of_training_rows(model: Model, rows: Dataset, part: Part = "test", known: Dataset | None = None) -> None:
+    """Warn if the model was fitted on rows to predict. Pairs that are among the `known` rows too are repeated ones."""
+    learned = seen_items(model).holds(rows.user, rows.item)
+    if known is not None and learned.any():
+        learned &= ~known.csr().holds(rows.user, rows.item)
+    if learned.any():
+        logger.warning(
+            "%s of %s %s rows are in the model's training data: metrics are optimistic on training rows, "
+            "so fit without them",
+            f"{np.count_nonzero(learned):,}",
+            f"{len(rows):,}",
+            {"valid": "validation", "test": "test"}[part],
+        )
 
 
 def _positions(
@@ -149,9 +173,7 @@ def _positions(
             return Positions.of_lists(task.indptr, predicted, task.value, task.relevant, **more), None
     score = scorer(model, task.users, known if from_histories else None, unseen=unseen_users)
     if "top" in needs:
-        taken = split.train.csr()
-        more["owners"] = np.bincount(taken.index, minlength=taken.columns)
-        more["train_users"] = int(np.count_nonzero(np.diff(taken.indptr)))
+        more |= popularity(split)
     if how.kind == "full":
         width = max([m.k or 10 for m in wanted if "top" in m.needs], default=0)
         counts = count(model, task, score, known=known.csr(), width=width)

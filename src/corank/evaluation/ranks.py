@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CSR, Array, Dataset, row_ends, settle_duplicates
+from ..data.split import Split
 from ..errors import CorankError
 from ..ranking import blocks, top_k
 from .positions import Floats, Positions
@@ -63,6 +64,13 @@ class Task:
     def nothing(self, columns: int) -> CSR:
         """An empty row for each user."""
         return CSR(np.zeros(self.users.size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), columns)
+
+
+def popularity(split: Split) -> dict[str, Any]:
+    """What `Positions` needs beside top lists: the training users of each item, and their number."""
+    taken = split.train.csr()
+    train_users = int(np.count_nonzero(np.diff(taken.indptr)))
+    return {"owners": np.bincount(taken.index, minlength=taken.columns), "train_users": train_users}
 
 
 def scorer(model: Model, users: NDArray[np.int32], known: Dataset | None, unseen: bool = False) -> Score:

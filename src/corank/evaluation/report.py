@@ -26,6 +26,7 @@ class Report:
     interval : name -> (low, high), 95 % bootstrap interval over users.
     top : the top lists of the evaluated users where a metric needed them (coverage, novelty), else None. As in the
         ranking that was evaluated, items known at evaluation time are excluded and test items never are.
+    notes : remarks on evaluated lists, printed with the figures.
     """
 
     model: str
@@ -43,6 +44,7 @@ class Report:
     fit_seconds: float
     fingerprint: str  # of the test rows and of the rows known at evaluation time: equal = the same task
     top: Ranking | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def per_user(self) -> dict[str, Floats]:
@@ -61,9 +63,30 @@ class Report:
     def __getitem__(self, name: AnyMetric) -> float:
         return self.mean[self.metric(name).name]
 
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {mean:.4f}" for name, mean in self.mean.items())
+        return f"Report({self.model} on {self.split}: {figures})"
+
+    def _repr_html_(self) -> str:
+        from ..notebook import html_table
+
+        rows = [
+            (
+                name,
+                f"{mean:.4f}",
+                "" if np.isnan(self.interval[name][0]) else "[{:.4f}, {:.4f}]".format(*self.interval[name]),
+            )
+            for name, mean in self.mean.items()
+        ]
+        notes = [str(self.protocol), *self.notes]
+        return html_table(rows, ("metric", "mean", "95 % interval"), caption=self._caption(), notes=notes)
+
+    def _caption(self) -> str:
+        return f"{self.model} on {self.split} ({self.part}, {self.users.size:,} users)"
+
     def __str__(self) -> str:
         width = max(map(len, self.mean))
-        lines = [f"{self.model} on {self.split} ({self.part}, {self.users.size:,} users)", str(self.protocol)]
+        lines = [self._caption(), str(self.protocol), *self.notes]
         for name, mean in self.mean.items():
             low, high = self.interval[name]
             lines.append(f"{name:<{width}}  {mean:.4f}" + ("" if np.isnan(low) else f"  [{low:.4f}, {high:.4f}]"))
@@ -106,6 +129,7 @@ class Report:
             "seconds": self.seconds,
             "fit_seconds": _plain(self.fit_seconds),
             "fingerprint": self.fingerprint,
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
         if per_user:
             out["ids"] = self.users.tolist()

@@ -79,5 +79,11 @@ class Results:
         """Everything but the per-user values, as plain values for JSON."""
         return leaderboard.as_dict(self)
 
+    def __repr__(self) -> str:
+        return f"Results({self.name}: {len(self.rows)} models, best {self.best.label})"
+
+    def _repr_html_(self) -> str:
+        return leaderboard.html(self)
+
     def __str__(self) -> str:
         return leaderboard.text(self)

@@ -23,6 +23,17 @@ def count(keys: np.ndarray, size: int) -> np.ndarray:
 
 
 @kernel
+def held(
+    start: int, stop: int, row: np.ndarray, col: np.ndarray, indptr: np.ndarray, index: np.ndarray, out: np.ndarray
+) -> None:
+    """Whether each (row, col) is an entry of rows that are sorted by column: out bool[n]."""
+    for p in range(start, stop):
+        high = indptr[row[p] + 1]
+        at = insertion_point(index, indptr[row[p]], high, col[p])
+        out[p] = at < high and index[at] == col[p]
+
+
+@kernel
 def stable_order(keys: np.ndarray, first: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     """Positions of `keys` sorted by key, equal keys in the order in which `first` visits them: int64[n]."""
     fill = indptr[:-1].copy()

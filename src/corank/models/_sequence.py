@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
+from ..answering import seen_items
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
@@ -292,6 +293,18 @@ class SequenceModel(Model):
         if indptr[-1] != self.recent_.size:
             raise ValueError("the stored sequences have another length than they say")
         return CSR(indptr, self.recent_, np.ones(self.recent_.size, np.float32), len(self.items_)).take(users)
+
+    def _training_rows(self) -> CSR:
+        # Items before the most recent ones are kept without their order, which no score depends on.
+        seen, recent = seen_items(self), self._recent(np.arange(len(self.users_)))
+        every = [np.repeat(np.arange(rows.rows), np.diff(rows.indptr)) for rows in (seen, recent)]
+        older = ~recent.merged().holds(every[0], seen.index)
+        owner = np.concatenate([every[0][older], every[1]])
+        order = np.argsort(owner, kind="stable")
+        index = np.concatenate([seen.index[older], recent.index])[order]
+        return CSR(
+            row_ends(np.bincount(owner, minlength=seen.rows)), index, np.ones(index.size, np.float32), seen.columns
+        )
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._scores(self._vectors(users, self._recent(users)))

@@ -27,19 +27,31 @@ def frame_columns(
 
     Datetimes become unix seconds; numeric times keep their unit.
     """
-    import narwhals as nw
-
-    try:
-        table = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        hint = "collect() it first" if type(frame).__name__ == "LazyFrame" else "give a pandas, polars or pyarrow table"
-        raise CorankError(f"a {type(frame).__name__} is not a data frame that can be read here: {hint}") from None
+    table = _narwhals(frame)
     wanted = {"user": user, "item": item, "value": value or "", "time": time or ""}
     columns = {str(c): c for c in table.columns}  # pandas names columns by numbers too
     chosen = choose(list(columns), wanted, "the table")
     names = {role: f"column {name!r}" for role, name in chosen.items()}
     series = {role: _polars(table.get_column(columns[name]), names[role]) for role, name in chosen.items()}
     return convert(series, names, row_number)
+
+
+def polars_columns(frame: Any) -> pl.DataFrame:
+    """All columns of a pandas, polars or pyarrow table."""
+    import polars as pl
+
+    table = _narwhals(frame)
+    return pl.DataFrame({str(c): _polars(table.get_column(c), f"column {str(c)!r}") for c in table.columns})
+
+
+def _narwhals(frame: Any) -> Any:
+    import narwhals as nw
+
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError:
+        hint = "collect() it first" if type(frame).__name__ == "LazyFrame" else "give a pandas, polars or pyarrow table"
+        raise CorankError(f"a {type(frame).__name__} is not a data frame that can be read here: {hint}") from None
 
 
 def _polars(column: Any, name: str) -> pl.Series:

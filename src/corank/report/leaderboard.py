@@ -160,10 +160,9 @@ def as_dict(results: Results) -> dict[str, Any]:
     }
 
 
-def text(results: Results) -> str:
-    """The leaderboard for a terminal: the first metric with its interval, the others without."""
+def _cells(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the leaderboard as text: the first metric with its interval, the others without."""
     first, *others = results.metrics
-    heads = ["", first, *others, "p", "fit"]
     cells = []
     for line in results.lines:
         report = line.row.report
@@ -171,6 +170,26 @@ def text(results: Results) -> str:
         values = [f"{format_value(report[first])} {format_interval(report.interval[first])}"]
         values += [format_value(report[m]) for m in others]
         cells.append([plain(line.label), *values, mark, format_duration(report.fit_seconds)])
+    return ["", first, *others, "p", "fit"], cells
+
+
+def _remarks(results: Results) -> list[str]:
+    """What is printed below the table."""
+    out = []
+    if any(line.p is not None for line in results.lines):
+        against = next(line.label for line in results.lines if line.best)
+        out.append(f"{p_note(results.metrics[0], against)}; {STARS_MEAN}")
+    return out + [f"skipped: {label}: {why}" for label, why in results.failed.items()]
+
+
+def _caption(results: Results) -> str:
+    report = results.best.report
+    return f"{results.name}: {report.split}, {report.users.size:,} users; {report.protocol}"
+
+
+def text(results: Results) -> str:
+    """The leaderboard for a terminal."""
+    heads, cells = _cells(results)
     widths = [max(len(row[i]) for row in (heads, *cells)) for i in range(len(heads))]
     left = (0, 1, len(heads) - 2)
 
@@ -179,13 +198,17 @@ def text(results: Results) -> str:
             c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
         )
 
-    report = results.best.report
-    out = [f"{results.name}: {report.split}, {report.users.size:,} users; {report.protocol}", "", put(heads)]
-    out += map(put, cells)
-    if any(line.p is not None for line in results.lines):
-        against = next(line.label for line in results.lines if line.best)
-        out += ["", f"{p_note(first, against)}; {STARS_MEAN}"]
-    return "\n".join(out + [f"skipped: {label}: {why}" for label, why in results.failed.items()])
+    remarks = _remarks(results)
+    apart = [""] if remarks and remarks[0].startswith("p:") else []
+    return "\n".join([_caption(results), "", put(heads), *map(put, cells), *apart, *remarks])
+
+
+def html(results: Results) -> str:
+    """The same for a notebook."""
+    from ..notebook import html_table
+
+    heads, cells = _cells(results)
+    return html_table(cells, heads, caption=_caption(results), more="; ".join(_remarks(results)))
 
 
 def _compared(line: Line) -> dict[str, float | None]:

@@ -178,7 +178,7 @@ def test_toml_mistakes(tmp_path, text, expected):
 
 def test_gain_names_two_rows(made):
     with pytest.raises(cr.CorankError, match="labels of two rows"):
-        cr.Experiment(data=made.data, models=["popularity", "wmf"], gain=["popularity", "wfm"]).run()
+        cr.Experiment(data=made.data, models=["popularity", "wmf"], between=["popularity", "wfm"]).run()
 
 
 def test_seeds_are_pooled(made):

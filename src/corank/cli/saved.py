@@ -37,7 +37,7 @@ def evaluate(args: Args) -> None:
         say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
     owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, np.ones(owner.size, np.float32))
-    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
+    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known], values=test.values)
     seen = _pairs_in_both(rows, train)
     if seen:
         say(f"{seen:,} rows are in the model's training data: metrics are optimistic on training rows")

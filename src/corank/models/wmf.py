@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,9 @@ from ._factors import FactorModel
 
 if TYPE_CHECKING:
     from ..training import Training
+
+logger = logging.getLogger("corank")
+UNEVEN = 100.0  # largest weight / median weight from which a fit warns
 
 
 class WeightedSide(NamedTuple):
@@ -31,15 +35,17 @@ class WMF(FactorModel):
 
     Every interaction is a 1, every other pair a 0 with weight `rho`. The objective is
 
-        sum over interactions of (1 + alpha * value)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
+        sum over interactions of (1 + alpha * c)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
         + sum over rows of reg * (n + rho * others)^reg_power |x|^2
 
-    with n the number of interactions of a user or item and x its vector. `solver` is how a row is solved with the other
+    with c the confidence of an interaction, n the number of interactions of a user or item and x its vector. c is the
+    value ("linear") or log(1 + value) ("log"); for counts, whose few largest values would otherwise outweigh all
+    others, "auto" takes the logarithm. `solver` is how a row is solved with the other
     side fixed: a few conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of
     coordinates ("blocks", iALS++).
 
     References: `rho` is the dissertation's weight on zeros (with alpha = 0). rho = 1, alpha = 40 is the confidence of
-    Hu, Koren and Volinsky (ICDM 2008). With frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` the
+    Hu, Koren and Volinsky (ICDM 2008), linear in their equation 3 and logarithmic in their equation 6. With frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` the
     method matches neural ones (Rendle et al. 2021).
 
     Use it as the first model for implicit feedback: it is fast and hard to beat. Cost per epoch: about 16 * non-zeros *
@@ -48,7 +54,12 @@ class WMF(FactorModel):
 
     dim: int = param(64, "size of the embeddings", low=1, high=65_536, search=(16, 256), log=True)
     rho: float = param(0.3, "weight of the pairs without interaction", low=0.0, high=1e6, search=(0.003, 1.0), log=True)
-    alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
+    alpha: float = param(0.0, "an interaction weighs 1 + alpha * confidence", low=0.0)
+    confidence: str = param(
+        "auto",
+        "of an interaction: linear (its value), log (log(1 + value)), or auto (log for counts, else linear)",
+        choices=("auto", "linear", "log"),
+    )
     reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
     reg_power: float = param(
         1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
@@ -57,6 +68,8 @@ class WMF(FactorModel):
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
+
+    confidence_ = "linear"  # what 'auto' was in the fit; files from before there was a choice do not hold it
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)
@@ -73,7 +86,11 @@ class WMF(FactorModel):
                 f"{data.value.min():g}: "
                 "weights must not be negative; drop such rows or use alpha=0"
             )
+        logarithm = self.confidence == "log" or (self.confidence == "auto" and data.values == "counts")
+        self.confidence_ = "log" if logarithm else "linear"
         users, items = self._weighted(rows), self._weighted(data.csr("item"))
+        if data.values == "counts":
+            self._check_weights(rows.value, users.value)
         self.user_factors_ = self._random(rng, rows.rows)
         self.item_factors_ = self._random(rng, rows.columns)
         return (
@@ -89,7 +106,18 @@ class WMF(FactorModel):
 
     def _weighted(self, rows: CSR) -> CSR:
         """The same rows with weights as values."""
-        return rows._replace(value=np.float32(1) + np.float32(self.alpha) * rows.value)
+        confidence = np.log1p(rows.value) if self.confidence_ == "log" else rows.value
+        return rows._replace(value=np.float32(1) + np.float32(self.alpha) * confidence)
+
+    def _check_weights(self, counts: Array, weights: Array) -> None:
+        """Say so if a few interactions weigh so much more than the others that they decide the vectors."""
+        ratio = float(weights.max() / np.median(weights))
+        if ratio > UNEVEN:
+            logger.warning(
+                "%s: with alpha=%g and confidence=%r a count of %g weighs %s times as much as the median one, so that "
+                "a few interactions decide the vectors: use confidence='log' or a smaller alpha",
+                *(self.name(), self.alpha, self.confidence_, counts.max(), f"{ratio:,.0f}"),
+            )
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""

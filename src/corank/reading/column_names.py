@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..data import Dataset
 from ..errors import CorankError, shorten, suggest
 
 ROLES = ("user", "item", "value", "time")
@@ -23,6 +25,11 @@ WORDS = {
     "title": "title name movietitle booktitle itemtitle producttitle itemname productname moviename trackname songname "
     "artistname englishtitle label description",
 }
+# Names that say that the values are counts or other amounts, however few rows there are.
+_COUNTS = (
+    "count plays playcount listens listencount clicks views quantity frequency hours minutes seconds visits checkins "
+    "purchases"
+).split()
 _ENDINGS = ("", "id", "index", "idx", "key", "code", "number")
 
 
@@ -83,9 +90,19 @@ def choose(
 
 def guess(names: Sequence[str], role: str) -> str | None:
     """The column whose name means this role, if there is one."""
-    plain = {re.sub(r"[\W_]", "", name.split(":")[0].lower()): name for name in reversed(names)}
+    plain = {_plain(name): name for name in reversed(names)}
     for word in WORDS[role].split():
         for ending in _ENDINGS:
             if word + ending in plain:
                 return plain[word + ending]
     return None
+
+
+def kind_by_name(data: Dataset, column: str | None) -> Dataset:
+    """The data; where its values look like ratings and the name of their column means counts, they are counts."""
+    counts = data.values == "ratings" and _plain(column or "") in _COUNTS and data.value.min() >= 0
+    return dataclasses.replace(data, values="counts") if counts else data
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.split(":")[0].lower())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, get_args
+from typing import Any
 
-from ..data import VALUES
-from ..evaluation.protocol import Gain
 from ..params import params_of
 
 
@@ -74,7 +72,7 @@ def data_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
     group.add_argument(
         "--values",
-        choices=VALUES,
+        metavar="KIND",
         help="kind of the values: ratings (on a scale), counts, or none to ignore them (default auto: detected)",
     )
     group.add_argument("--positive", type=float, metavar="V", help="drop rows with a value below V")
@@ -115,9 +113,8 @@ def protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
     group.add_argument("--relevant", type=float, metavar="V", help="test rows below V are not relevant")
     group.add_argument(
         "--gain",
-        choices=get_args(Gain),
-        help="of a test row in NDCG: 1 if relevant, or 2^rating - 1 (default: binary; exponential for ratings on a "
-        "scale under protocol rated)",
+        help="of a test row in NDCG: binary (1 if it is relevant) or exponential (2^rating - 1) (default: exponential "
+        "for ratings on a scale under protocol rated, else binary)",
     )
 
 

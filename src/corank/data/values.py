@@ -79,6 +79,13 @@ def declared(data: Dataset, values: Values) -> Dataset:
     return dataclasses.replace(data, value=value, values=values)
 
 
+def as_counts(data: Dataset) -> Dataset:
+    """The same rows; where the values look like ratings but can be counts, as the name of their column says."""
+    if data.values != "ratings" or data.value.min() < 0:
+        return data
+    return dataclasses.replace(data, values="counts")
+
+
 def words(data: Dataset) -> str:
     """The kind and the range of the values, for messages: 'counts from 1 to 5,112'."""
     if data.values == "none" or not len(data):

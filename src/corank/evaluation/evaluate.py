@@ -102,7 +102,7 @@ def evaluate(
 
 
 def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = None) -> float:
-    """Mean NDCG@10 (binary gains) of full rankings of validation users, without intervals: quick enough for every epoch.
+    """Mean NDCG@10 (binary gains) of full rankings of validation users, without intervals: quick enough for an epoch.
 
     train_known : the histories of validation users that were not in training (fold-in); when absent, users are scored
         by their codes, and their training items are excluded.

@@ -89,7 +89,7 @@ class SQLRank(Listwise):
     )
     feedback: str = param(
         "auto",
-        "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit if there are ratings",
+        "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit for ratings",
         choices=("auto", "explicit", "implicit", "mixed"),
     )
     top_k: int | None = param(None, "number of positions of a list in the likelihood (default: all)", low=1)

@@ -36,17 +36,17 @@ class WMF(FactorModel):
     Every interaction is a 1, every other pair a 0 with weight `rho`. The objective is
 
         sum over interactions of (1 + alpha * c)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
-        + sum over rows of reg * (n + rho * others)^reg_power |x|^2
+        + sum over rows of reg * (w + rho * others)^reg_power |x|^2
 
-    with c the confidence of an interaction, n the number of interactions of a user or item and x its vector. c is the
-    value ("linear") or log(1 + value) ("log"); for counts, whose few largest values would otherwise outweigh all
-    others, "auto" takes the logarithm. `solver` is how a row is solved with the other
-    side fixed: a few conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of
-    coordinates ("blocks", iALS++).
+    with c the confidence of an interaction, w the weight of all interactions of a user or item and x its vector.
+    `confidence` is "linear" (c is the value), "log" (c = log(1 + value)) or "auto": the logarithm for counts, of which
+    a few large ones would outweigh all others. `solver` is how a row is solved with the other side fixed: a few
+    conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of coordinates
+    ("blocks", iALS++).
 
     References: `rho` is the dissertation's weight on zeros (with alpha = 0). rho = 1, alpha = 40 is the confidence of
-    Hu, Koren and Volinsky (ICDM 2008), linear in their equation 3 and logarithmic in their equation 6. With frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` the
-    method matches neural ones (Rendle et al. 2021).
+    Hu, Koren and Volinsky (ICDM 2008), who give both a linear and a logarithmic form. With frequency-scaled
+    regularisation (`reg_power` = 1) and a tuned `rho` the method matches neural ones (Rendle et al. 2021).
 
     Use it as the first model for implicit feedback: it is fast and hard to beat. Cost per epoch: about 16 * non-zeros *
     dim multiply-adds with "cg".
@@ -62,14 +62,16 @@ class WMF(FactorModel):
     )
     reg: float = param(0.005, "regularisation of both sides", low=0.0, search=(0.0005, 0.1), log=True)
     reg_power: float = param(
-        1.0, "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is", low=0.0, high=2.0
+        1.0, "reg is multiplied by (weight of a row's pairs)^reg_power; 0 = reg as it is", low=0.0, high=2.0
     )
     epochs: int = param(15, "passes over users and items", low=1, search=(4, 24))
     solver: str = param("cg", "how a row is solved", choices=("cg", "exact", "blocks"))
     steps: int = param(3, "conjugate-gradient steps per row (solver cg)", low=1)
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
 
-    confidence_ = "linear"  # what 'auto' was in the fit; files from before there was a choice do not hold it
+    # 'linear' or 'log' once fitted. A file that does not hold it is from before there was a choice: linear, and
+    # regularised by the number of interactions instead of their weight.
+    confidence_ = ""
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)
@@ -106,6 +108,8 @@ class WMF(FactorModel):
 
     def _weighted(self, rows: CSR) -> CSR:
         """The same rows with weights as values."""
+        if self.alpha == 0:
+            return rows._replace(value=np.ones_like(rows.value))
         confidence = np.log1p(rows.value) if self.confidence_ == "log" else rows.value
         return rows._replace(value=np.float32(1) + np.float32(self.alpha) * confidence)
 
@@ -120,9 +124,15 @@ class WMF(FactorModel):
             )
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
-        """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""
+        """Regularisation of each of the weighted rows, stronger for rows of more weight (Zhou et al. 2008).
+
+        With the number of interactions in place of their weight, a large `alpha` would mean no regularisation.
+        """
         counts = np.diff(rows.indptr)
-        return (self.reg * (counts + self.rho * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        weight: Array = counts
+        if self.confidence_:
+            weight = np.bincount(np.repeat(np.arange(rows.rows), counts), rows.value, rows.rows)
+        return (self.reg * (weight + self.rho * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.

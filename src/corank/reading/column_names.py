@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..data import Dataset
 from ..errors import CorankError, shorten, suggest
 
 ROLES = ("user", "item", "value", "time")
@@ -26,10 +24,10 @@ WORDS = {
     "artistname englishtitle label description",
 }
 # Names that say that the values are counts or other amounts, however few rows there are.
-_COUNTS = (
+COUNTS = (
     "count plays playcount listens listencount clicks views quantity frequency hours minutes seconds visits checkins "
     "purchases"
-).split()
+)
 _ENDINGS = ("", "id", "index", "idx", "key", "code", "number")
 
 
@@ -98,10 +96,9 @@ def guess(names: Sequence[str], role: str) -> str | None:
     return None
 
 
-def kind_by_name(data: Dataset, column: str | None) -> Dataset:
-    """The data; where its values look like ratings and the name of their column means counts, they are counts."""
-    counts = data.values == "ratings" and _plain(column or "") in _COUNTS and data.value.min() >= 0
-    return dataclasses.replace(data, values="counts") if counts else data
+def means_counts(column: str | None) -> bool:
+    """Whether the name of a column of values says that they are counts or other amounts."""
+    return _plain(column or "") in COUNTS.split()
 
 
 def _plain(name: str) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..data import Dataset, Values, from_arrays
 from ..data.columns import convert, row_number
+from ..data.values import as_counts
 from ..errors import CorankError
-from .column_names import choose, kind_by_name
+from .column_names import choose, means_counts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +30,7 @@ def from_frame(
     """
     columns = frame_columns(frame, user=user, item=item, value=value, time=time)
     data = from_arrays(**columns, values=values, **options)
-    return kind_by_name(data, value) if values == "auto" else data
+    return as_counts(data) if values == "auto" and means_counts(value) else data
 
 
 def frame_columns(

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..data import Dataset, Duplicates, Values, from_arrays
 from ..data.columns import convert, row_number, text_kind
+from ..data.values import as_counts
 from ..errors import CorankError, shorten
-from .column_names import Columns, choose, kind_by_name
+from .column_names import Columns, choose, means_counts
 from .csv_format import columns_of, sniff
 from .parquet import is_parquet, parquet_columns, parquet_names
 from .text_columns import drop_blank, line_number, read_text
@@ -52,7 +53,7 @@ def read_csv(
     data = from_arrays(
         **convert(series, names, line_number(layout, lines)), duplicates=duplicates, values=values, **options
     )
-    return kind_by_name(data, columns.value) if values == "auto" else data
+    return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
 def read_parquet(
@@ -75,7 +76,7 @@ def read_parquet(
     names = {role: f"column {name!r} of '{path}'" for role, name in roles.items()}
     series = {role: frame[name] for role, name in roles.items()}
     data = from_arrays(**convert(series, names, row_number), duplicates=duplicates, values=values, **options)
-    return kind_by_name(data, columns.value) if values == "auto" else data
+    return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
 def guess_columns(

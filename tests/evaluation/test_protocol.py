@@ -235,7 +235,9 @@ def test_ndcg_of_play_counts_is_that_of_rows_without_values() -> None:
 def test_results_of_other_gains_are_never_compared(split: cr.Split) -> None:
     model = Table().fit(split.train)
     one, other = (cr.evaluate(model, split, "ndcg@10", gain=g, name=g) for g in ("binary", "exponential"))
-    with pytest.raises(cr.CorankError, match=r"never mix in one table: binary has .* binary gains, exponential full"):
+    with pytest.raises(
+        cr.CorankError, match=r"never mix in one table: binary has .* binary gains; exponential has full"
+    ):
         cr.compare([one, other])
     with pytest.raises(cr.CorankError, match="only runs of one protocol"):
         pooled([one, other])

@@ -66,6 +66,10 @@ def test_counts_as_ratings_are_a_sentence(run):
     assert "corank: the values are counts from 1 to" in err
     assert "task 'explicit' treats them as ratings: use task 'implicit'" in err
     assert out.splitlines()[0].endswith("binary gains")
+    code, _, err = run("fit als {p} -o m.corank --dim 2 --epochs 1")
+    assert code == 0
+    assert "als treats values as ratings, and these are counts from 1 to" in err
+    assert "treats values as ratings" not in run("fit als {r} -o m.corank --dim 2 --epochs 1")[2]
 
 
 def test_large_alpha_on_play_counts(run, folder):

@@ -129,8 +129,9 @@ def test_a_count_weighs_its_logarithm_in_a_score(weighting):
     assert plays.values == "counts"
     model = cr.ItemKNN(weighting=weighting, neighbors=60).fit(plays)
     X = dense(plays)
-    S = np.zeros((60, 60), np.float32)
-    S[np.repeat(np.arange(60), np.diff(model.sim_indptr_)), model.sim_index_] = model.sim_value_
+    n = len(plays.items)
+    S = np.zeros((n, n), np.float32)
+    S[np.repeat(np.arange(n), np.diff(model.sim_indptr_)), model.sim_index_] = model.sim_value_
     np.testing.assert_allclose(model._score(np.arange(40, dtype=np.int32)), np.log1p(X) @ S, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model._score_histories(plays.csr()), np.log1p(X) @ S, rtol=1e-4, atol=1e-5)
     if weighting == "value":

@@ -39,11 +39,10 @@ def wmf_objective(model, data):
     weight = np.full(target.shape, model.rho_)
     for u, i, value in zip(data.user, data.item, data.value, strict=True):
         target[u, i] = 1.0
-        weight[u, i] = 1.0 + model.alpha * value
+        weight[u, i] = 1.0 + model.alpha * (np.log1p(value) if model.confidence_ == "log" else value)
     total = (weight * (target - U @ V.T) ** 2).sum()
-    for vectors, counts in ((U, (target > 0).sum(1)), (V, (target > 0).sum(0))):
-        others = target.size / len(vectors) - counts
-        reg = model.reg_ * (counts + model.rho_ * others) ** model.reg_power
+    for vectors, pairs in ((U, weight.sum(1)), (V, weight.sum(0))):
+        reg = model.reg_ * pairs**model.reg_power
         total += (reg * (vectors**2).sum(1)).sum()
     return total
 

@@ -53,6 +53,15 @@ class Ordered(Table):
         return super()._score_histories(histories)
 
 
+def play_counts(users: int = 400, items: int = 300, rows: int = 12_000, seed: int = 0) -> cr.Dataset:
+    """Plays of songs: a heavy tail of habits (users), songs that fit and chance, from 1 to some ten thousand."""
+    data = cr.synthetic.realistic(users=users, items=items, rows=rows, seed=seed).data
+    rng = np.random.default_rng(seed)
+    habit = rng.lognormal(2, 1.2, users)[data.user]
+    plays = np.ceil(habit * np.exp2(data.value - 3) * rng.lognormal(0, 1.5, len(data)))
+    return cr.from_arrays(user=data.user, item=data.item, value=plays, time=data.time)
+
+
 def some_data() -> cr.Dataset:
     rng = np.random.default_rng(0)
     user, item = rng.integers(0, 60, 1200), (45 * rng.random(1200) ** 2).astype(int)
@@ -64,12 +73,15 @@ def items_of(part: cr.Dataset, user: int) -> dict[int, float]:
     return dict(zip(part.item[mine].tolist(), part.value[mine].tolist(), strict=True))
 
 
-def brute(scores, split: cr.Split, candidates_of, name: str, k: int, threshold: float = -np.inf) -> dict[int, float]:
+def brute(
+    scores, split: cr.Split, candidates_of, name: str, k: int, threshold: float = -np.inf, gain: str = "binary"
+) -> dict[int, float]:
     """The metric of each test user by sorting a list of candidates (scores are distinct)."""
     out = {}
     for user in np.unique(split.test.user).tolist():
         test = items_of(split.test, user)
         order = sorted(candidates_of(user, test), key=lambda i: -scores[user, i])
         relevant = [i in test and test[i] >= threshold for i in order]
-        out[user] = list_metrics([test.get(i, 0) for i in order], relevant, k)[name]
+        graded = name != "ndcg" or gain == "exponential"
+        out[user] = list_metrics([test.get(i, 0) for i in order] if graded else relevant, relevant, k)[name]
     return out

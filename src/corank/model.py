@@ -46,7 +46,9 @@ class Model:
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
-    starts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # settings that were best on data of some shape: a search begins there
+    starts: ClassVar[
+        Sequence[Mapping[str, Any]]
+    ] = ()  # settings that were best on data of some shape: a search begins there
     from_data: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that `_choose` settles where they are None
 
     def __init_subclass__(cls) -> None:

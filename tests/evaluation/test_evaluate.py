@@ -89,7 +89,7 @@ def test_report_prints_the_protocol_and_converts(split: cr.Split) -> None:
     model = Table().fit(split.train)
     report = cr.evaluate(model, split, ["ndcg@10", "coverage@5"], relevant=4)
     text = str(report)
-    assert "full ranking of 45 items, seen items excluded, relevant from 4" in text
+    assert "full ranking of 45 items, seen items excluded, relevant from 4, binary gains" in text
     assert split.name in text
     assert f"ndcg@10     {report['ndcg@10']:.4f}  [{report.interval['ndcg@10'][0]:.4f}," in text
     frame = report.to_frame()
@@ -128,7 +128,7 @@ def test_of_repeated_test_pairs_the_last_row_counts() -> None:
     split = cr.Split(part.take([0, 1]), part.take(slice(0, 0)), again, "by hand")
     model = Table().fit(split.train)
     model.table_ = np.array([[0, 0, 1, 2]], np.float32)
-    report = cr.evaluate(model, split, ["ndcg", "mae"])
+    report = cr.evaluate(model, split, ["ndcg", "mae"], gain="exponential")
     assert report["ndcg"] == pytest.approx((1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3)))
     assert report["mae"] == 1
 

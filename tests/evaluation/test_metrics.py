@@ -19,12 +19,12 @@ from reference import expected_list_metrics, list_metrics, pair_counts, tie_orde
 CUT = ("ndcg", "hlu", "precision", "recall", "hit", "mrr", "map")
 
 
-def lists(scores, value, relevant=None) -> Positions:
+def lists(scores, value, relevant=None, **more) -> Positions:
     """Positions of several lists of any length."""
     indptr = np.r_[0, np.cumsum([len(one) for one in scores])]
     flat = [np.concatenate([np.asarray(one, np.float64) for one in many]) for many in (scores, value)]
     binary = flat[1] > 0 if relevant is None else np.concatenate([np.asarray(one, np.bool_) for one in relevant])
-    return Positions.of_lists(indptr, flat[0], flat[1], binary)
+    return Positions.of_lists(indptr, flat[0], flat[1], binary, **more)
 
 
 def value_of(name: str, positions: Positions) -> np.ndarray:
@@ -263,6 +263,15 @@ def test_gain_is_two_to_the_rating_even_for_play_counts() -> None:
     assert ndcg(lists([[2, 1]], [[1, 2]]))[0] == pytest.approx((1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3)), abs=1e-12)
     huge = ndcg(lists([[2, 1]], [[1, 5000]]))[0]
     assert huge == pytest.approx(1 / np.log2(3), abs=1e-12)  # 2^5000 does not fit a float, the ratio does
+
+
+def test_binary_gain_counts_relevant_rows() -> None:
+    positions = lists([[3, 2, 1], [3, 2, 1]], [[1, 5000, 7], [4, 1, 5]], gain="binary")
+    np.testing.assert_allclose(ndcg(positions), [1, 1])  # all are relevant, so every order is ideal
+    liked = Positions.of_lists([0, 3, 6], [3, 2, 1] * 2, [1, 3, 4, 1, 2, 3], [0, 0, 1, 0, 0, 0], gain="binary")
+    values = ndcg(liked, 3)
+    assert values[0] == pytest.approx(1 / np.log2(4), abs=1e-12)  # one relevant row, in the third place
+    assert np.isnan(values[1])  # none
 
 
 def test_users_without_anything_relevant_are_not_defined() -> None:

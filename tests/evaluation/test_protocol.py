@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,8 +13,10 @@ import pytest
 import corank as cr
 from corank import ranking
 from corank.data import CSR
+from corank.data.values import declared
 from corank.evaluation.protocol import Protocol, draw_negatives
-from toys import Ordered, Table, brute, items_of, some_data
+from corank.evaluation.seeds import pooled
+from toys import Ordered, Table, brute, items_of, play_counts, some_data
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +128,7 @@ def test_rated_ranks_the_test_items_by_prediction(split: cr.Split) -> None:
 
     model = Predicting().fit(split.train)
     report = cr.evaluate(model, split, "ndcg@10", protocol="rated")
-    expected = brute(-model.table_, split, lambda u, test: list(test), "ndcg", 10)
+    expected = brute(-model.table_, split, lambda u, test: list(test), "ndcg", 10, gain="exponential")
     np.testing.assert_allclose(report.per_user["ndcg@10"], list(expected.values()), rtol=0, atol=1e-9)
 
 
@@ -170,7 +173,7 @@ def test_held_out_users_are_folded_in(data: cr.Dataset, protocol: str) -> None:
             return [*test, *(drawn[user] if protocol == "sampled" else [])]
         return [i for i in range(len(data.items)) if i not in items_of(split.history, user)]
 
-    expected = brute(scores, split, candidates, "ndcg", 10)
+    expected = brute(scores, split, candidates, "ndcg", 10, gain="exponential" if protocol == "rated" else "binary")
     np.testing.assert_allclose(report.per_user["ndcg@10"], list(expected.values()), rtol=0, atol=1e-9)
 
 
@@ -191,3 +194,55 @@ def test_blocks_and_threads_change_nothing(split: cr.Split, monkeypatch: pytest.
     for name in wanted:
         np.testing.assert_array_equal(small.values[name], base.values[name])
     assert small.interval == base.interval or np.isnan(small.interval["coverage@3"][0])
+
+
+# ---- gains -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "protocol", "expected"),
+    [
+        ("ratings", "full", "binary"),
+        ("ratings", "sampled", "binary"),
+        ("ratings", "rated", "exponential"),
+        ("counts", "full", "binary"),
+        ("counts", "rated", "binary"),
+        ("none", "rated", "binary"),
+    ],
+)
+def test_gains_are_graded_only_where_ratings_are_ordered(split: cr.Split, values, protocol, expected) -> None:
+    split = cr.Split(*(dataclasses.replace(p, values=values) for p in (split.train, split.valid, split.test)), "s")
+    model = Table().fit(split.train)
+    report = cr.evaluate(model, split, "ndcg@10", protocol=protocol, bootstrap=0)
+    assert report.protocol.gain == expected
+    assert str(report).splitlines()[1].endswith(f", {expected} gains")
+    for gain in ("binary", "exponential"):
+        again = cr.evaluate(model, split, "ndcg@10", protocol=protocol, gain=gain, bootstrap=0)
+        assert (again["ndcg@10"] == report["ndcg@10"]) == (gain == expected)
+
+
+def test_ndcg_of_play_counts_is_that_of_rows_without_values() -> None:
+    """With gains of 2^plays, the song that each user plays most would decide alone."""
+    plays = play_counts(users=80, items=120, rows=2400)
+    split = cr.holdout(plays, by="user", seed=0)
+    bare = cr.Split(*(declared(p, "none") for p in (split.train, split.valid, split.test)), split.name)
+    model = cr.Popularity().fit(split.train)
+    figure = cr.evaluate(model, split, "ndcg@10")
+    assert figure["ndcg@10"] == cr.evaluate(model, bare, "ndcg@10")["ndcg@10"]
+    assert abs(figure["ndcg@10"] - cr.evaluate(model, split, "ndcg@10", gain="exponential")["ndcg@10"]) > 0.02
+
+
+def test_results_of_other_gains_are_never_compared(split: cr.Split) -> None:
+    model = Table().fit(split.train)
+    one, other = (cr.evaluate(model, split, "ndcg@10", gain=g, name=g) for g in ("binary", "exponential"))
+    with pytest.raises(
+        cr.CorankError, match=r"never mix in one table: binary has .* binary gains; exponential has full"
+    ):
+        cr.compare([one, other])
+    with pytest.raises(cr.CorankError, match="only runs of one protocol"):
+        pooled([one, other])
+
+
+def test_a_gain_that_does_not_exist(split: cr.Split) -> None:
+    with pytest.raises(cr.CorankError, match="gain='graded' is not a gain of NDCG; known: binary, exponential"):
+        cr.evaluate(Table().fit(split.train), split, gain="graded")

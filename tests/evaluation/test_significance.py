@@ -177,7 +177,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     sampled = report("b", [0.3, 0.1], protocol=Protocol("sampled", items=100))
     cases = [
         ([a], {}, "at least two"),
-        ([a, sampled], {}, "protocols never mix in one table: a has full ranking .* b sampled"),
+        ([a, sampled], {}, "protocols never mix in one table: a has full ranking .* b has sampled"),
         ([a, report("b", [0.3, 0.1], protocol=Protocol("full", relevant=4, items=100))], {}, "never mix"),
         ([a, report("b", [0.3, 0.1], split="other")], {}, "evaluate both on one split"),
         ([a, report("b", [0.3, 0.1], part="valid")], {}, "evaluate both on one split"),

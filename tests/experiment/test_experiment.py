@@ -10,6 +10,7 @@ import pytest
 import corank as cr
 from corank.experiment.entries import make_model
 from corank.report import notes
+from toys import play_counts
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +177,40 @@ def test_toml_mistakes(tmp_path, text, expected):
         cr.Experiment.from_toml(tmp_path / "e.toml")
 
 
-def test_gain_names_two_rows(made):
+def test_gain_reaches_the_protocol(made, tmp_path):
+    options = {"data": made.data, "models": ["popularity"], "split": {"name": "holdout", "by": "user"}}
+    graded = cr.Experiment(**options, gain="exponential").run()
+    assert str(graded).splitlines()[0].endswith("exponential gains")
+    assert str(cr.Experiment(**options).run()).splitlines()[0].endswith("binary gains")
+    assert str(cr.Experiment(**options, task="explicit").run()).splitlines()[0].endswith("exponential gains")
+    with pytest.raises(cr.CorankError, match="gain='binery' is not a gain of NDCG; did you mean 'binary'"):
+        cr.Experiment(**options, gain="binery").run()
+    with pytest.raises(cr.CorankError, match=r"gain is that of NDCG.*given with between"):
+        cr.Experiment(**options, gain=["popularity", "wmf"]).run()
+
+
+def test_the_kind_of_values_is_an_option_of_the_table(tmp_path):
+    rows = [f"{u},{i},{1 + (u * i) % 5}" for u in range(9) for i in range(9)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,item,rating", *rows]))
+    (tmp_path / "e.toml").write_text('data = "t.csv"\ncolumns = { values = "counts" }\n')
+    split = cr.Experiment.from_toml(tmp_path / "e.toml").make_split()
+    assert {split.train.values, split.valid.values, split.test.values} == {"counts"}
+    (tmp_path / "e.toml").write_text('data = "t.csv"\ncolumns = { values = "cuonts" }\n')
+    with pytest.raises(cr.CorankError, match="values='cuonts' is not a kind of values; did you mean 'counts'"):
+        cr.Experiment.from_toml(tmp_path / "e.toml").make_split()
+
+
+def test_counts_in_the_explicit_task_are_ratings_with_a_sentence(caplog):
+    plays = play_counts(users=60, items=100, rows=1500)
+    results = cr.Experiment(data=plays, models=["als"], task="explicit").run()
+    assert "the values are counts from 1 to" in caplog.text
+    assert "task 'explicit' treats them as ratings" in caplog.text
+    assert results.best.report.protocol.gain == "binary"
+
+
+def test_between_names_two_rows(made):
     with pytest.raises(cr.CorankError, match="labels of two rows"):
-        cr.Experiment(data=made.data, models=["popularity", "wmf"], gain=["popularity", "wfm"]).run()
+        cr.Experiment(data=made.data, models=["popularity", "wmf"], between=["popularity", "wfm"]).run()
 
 
 def test_seeds_are_pooled(made):

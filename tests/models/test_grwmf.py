@@ -41,7 +41,7 @@ def best_items(model, data, lap, mu):
     y = np.zeros(len(H))
     for i in range(n):
         at = slice(i * d, (i + 1) * d)
-        H[at, at] += (U.T * weight[:, i]) @ U + model._reg(data.csr("item"))[i] * np.eye(d)
+        H[at, at] += (U.T * weight[:, i]) @ U + model._reg(model._weighted(data.csr("item")))[i] * np.eye(d)
         y[at] = U.T @ (weight[:, i] * target[:, i])
     return np.linalg.lstsq(H, y, rcond=1e-12)[0][: n * d].reshape(n, d)
 
@@ -51,7 +51,7 @@ def objective(model, data, laps, mu):
     U, V = model.user_factors_.astype(float), model.item_factors_.astype(float)
     total = (weight * np.square(target - U @ V.T)).sum()
     for side, X in (("user", U), ("item", V)):
-        total += (model._reg(data.csr(side))[:, None] * X * X).sum()
+        total += (model._reg(model._weighted(data.csr(side)))[:, None] * X * X).sum()
         lap, n = laps[side], len(X)
         P = np.linalg.lstsq(lap[n:, n:], -lap[n:, :n] @ X, rcond=None)[0] if len(lap) > n else X[:0]
         total += mu * np.trace(np.vstack([X, P]).T @ lap @ np.vstack([X, P]))
@@ -119,7 +119,8 @@ def test_strangers_are_folded_in_as_in_wmf(tmp_path):
     data = random_data(6)
     model = GRWMF(dim=4, user_graph="dna-2", capacity=4).fit(data)
     plain = WMF(**{f.name: getattr(model, f.name) for f in dataclasses.fields(WMF)})
-    plain.item_factors_, plain.rho_, plain.reg_ = model.item_factors_, model.rho_, model.reg_
+    for name in ("item_factors_", "rho_", "reg_", "confidence_"):
+        setattr(plain, name, getattr(model, name))
     np.testing.assert_array_equal(model._score_histories(data.csr()), plain._score_histories(data.csr()))
 
 

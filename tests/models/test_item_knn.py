@@ -5,6 +5,7 @@ import pytest
 
 import corank as cr
 import reference
+from toys import play_counts
 
 
 def random_data(seed=0, users=15, items=12, n=70):
@@ -119,3 +120,20 @@ def test_beats_popularity_on_real_data(movielens):
     split = cr.holdout(movielens, by="user")
     mine, floor = (cr.evaluate(m.fit(split.train), split, ["ndcg@10"]) for m in (cr.ItemKNN(), cr.Popularity()))
     assert mine["ndcg@10"] > 1.4 * floor["ndcg@10"]
+
+
+@pytest.mark.parametrize("weighting", ["value", "tfidf", "bm25"])
+def test_a_count_weighs_its_logarithm_in_a_score(weighting):
+    """One song that a user plays all day must not decide the list."""
+    plays = play_counts(users=40, items=60, rows=600)
+    assert plays.values == "counts"
+    model = cr.ItemKNN(weighting=weighting, neighbors=60).fit(plays)
+    X = dense(plays)
+    n = len(plays.items)
+    S = np.zeros((n, n), np.float32)
+    S[np.repeat(np.arange(n), np.diff(model.sim_indptr_)), model.sim_index_] = model.sim_value_
+    np.testing.assert_allclose(model._score(np.arange(40, dtype=np.int32)), np.log1p(X) @ S, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model._score_histories(plays.csr()), np.log1p(X) @ S, rtol=1e-4, atol=1e-5)
+    if weighting == "value":
+        want = reference.similarities(np.log1p(X), "cosine", 10.0)
+        np.testing.assert_allclose(S, want, rtol=1e-4, atol=1e-5)

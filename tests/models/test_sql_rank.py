@@ -10,6 +10,7 @@ import pytest
 import corank as cr
 from corank.evaluation.evaluate import validation_ndcg
 from reference import listwise_objective, plackett_luce_loss
+from toys import play_counts
 
 
 def ratings(users=40, items=25, levels=5, seed=0):
@@ -283,3 +284,11 @@ def test_explicit_table_of_the_dissertation(shared_data):
     for model in (explicit, mixed):
         assert cr.evaluate(model, split, ["ndcg@10"], protocol="rated", bootstrap=0)["ndcg@10"] > 0.751
     assert cr.evaluate(mixed, split, ["precision@1"], relevant=4, bootstrap=0)["precision@1"] > 0.507
+
+
+def test_auto_orders_ratings_and_not_counts():
+    """Counts say how often, not how good: by default their rows are implicit feedback."""
+    plays = play_counts(users=30, items=40, rows=300)
+    assert cr.SQLRank(dim=2, epochs=1).fit(plays).feedback_ == "implicit"
+    stars = cr.from_arrays(user=[0, 0, 1, 1], item=[0, 1, 0, 1], value=[5, 3, 2, 4])
+    assert cr.SQLRank(dim=2, epochs=1).fit(stars).feedback_ == "explicit"

@@ -10,6 +10,7 @@ import pytest
 import corank as cr
 from corank.models.wmf import WeightedSide
 from reference import wmf_objective
+from toys import play_counts
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_fold_in_equals_the_half_step(data):
     model = cr.WMF(dim=6, epochs=4, solver="exact").fit(data)
     rows = data.csr()
     again = np.zeros_like(model.user_factors_)
-    side = WeightedSide(model._weighted(rows), model._reg(rows), again)
+    side = WeightedSide(model._weighted(rows), model._reg(model._weighted(rows)), again)
     model._half_step(side, model.item_factors_, "exact")
     np.testing.assert_allclose(model._score_histories(rows), again @ model.item_factors_.T, rtol=1e-4, atol=1e-5)
 
@@ -81,9 +82,15 @@ def test_negative_values_are_no_weights():
 def test_rows_that_say_more_are_held_more(data):
     model = cr.WMF(dim=2, reg=0.1, reg_power=1.0, epochs=1).fit(data)
     rows = data.csr()
-    reg = model._reg(rows)
+    reg = model._reg(model._weighted(rows))
     counts = np.diff(rows.indptr)
     np.testing.assert_allclose(reg, 0.1 * (counts + model.rho_ * (40 - counts)), rtol=1e-6)
+    # Once fitted, it is the weight that counts: alpha does not switch regularisation off.
+    model.alpha = 3.0
+    model.fit(data)
+    weighted = model._weighted(rows)
+    total = np.add.reduceat(weighted.value, weighted.indptr[:-1]) + model.rho_ * (40 - counts)
+    np.testing.assert_allclose(model._reg(weighted), 0.1 * total, rtol=1e-5)
 
 
 def test_zeros_weigh_the_same_in_any_catalogue(data):
@@ -120,3 +127,60 @@ def test_default_beats_popularity_in_a_large_catalogue():
     ]
     assert found[0] > 1.15 * found[1]
     assert found[0] > 1.5 * found[2]
+
+
+# ---- counts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plays():
+    return cr.holdout(play_counts(), by="user", seed=0)
+
+
+@pytest.mark.parametrize("asked", ["auto", "log", "linear"])
+def test_the_confidence_of_counts_is_their_logarithm(plays, asked, caplog):
+    model = cr.WMF(dim=4, epochs=2, alpha=2.0, confidence=asked).fit(plays.train)
+    assert model.confidence_ == ("linear" if asked == "linear" else "log")
+    weight = model._weighted(plays.train.csr()).value
+    value = plays.train.csr().value
+    np.testing.assert_allclose(weight, 1 + 2 * (value if asked == "linear" else np.log1p(value)), rtol=1e-6)
+    assert model.history_[-1]["objective"] == pytest.approx(wmf_objective(model, plays.train), rel=1e-4)
+    if asked == "linear":
+        assert "use confidence='log' or a smaller alpha" in caplog.text
+        assert f"a count of {value.max():g} weighs" in caplog.text
+    else:
+        assert not caplog.text
+
+
+def test_the_confidence_of_ratings_is_linear(data):
+    assert cr.WMF(dim=2, epochs=1, alpha=1.0).fit(data).confidence_ == "linear"
+    assert cr.WMF(dim=2, epochs=1, alpha=1.0, confidence="log").fit(data).confidence_ == "log"
+
+
+def test_a_loaded_model_folds_in_as_it_was_fitted(plays, tmp_path):
+    model = cr.WMF(dim=6, epochs=3, alpha=5.0, solver="exact").fit(plays.train)
+    model.save(tmp_path / "m.corank")
+    histories = plays.train.csr().take(np.arange(20))
+    again = cr.load(tmp_path / "m.corank")
+    assert again.confidence_ == "log"
+    np.testing.assert_array_equal(again._fold_in(histories), model._fold_in(histories))
+    again.confidence_ = "linear"
+    assert not np.allclose(again._fold_in(histories), model._fold_in(histories))
+
+
+def test_large_alpha_on_play_counts_does_not_collapse(plays):
+    """What the docs call the confidence of Hu, Koren and Volinsky; linear, it ended below popularity."""
+
+    def ndcg(model):
+        return cr.evaluate(model.fit(plays.train), plays, "ndcg@10", bootstrap=0)["ndcg@10"]
+
+    popular = ndcg(cr.Popularity())
+    assert ndcg(cr.WMF(dim=32, alpha=40.0, rho=1.0)) > 1.2 * popular
+
+
+def test_returned_purchases_are_rows_without_alpha():
+    data = cr.from_arrays(user=[0, 0, 1, 1, 2] * 200, item=np.arange(1000), value=np.r_[-1, np.arange(999) ** 2])
+    assert data.values == "counts"
+    assert np.isfinite(cr.WMF(dim=2, epochs=1).fit(data).user_factors_).all()
+    with pytest.raises(cr.CorankError, match="weights must not be negative"):
+        cr.WMF(dim=2, epochs=1, alpha=1.0).fit(data)

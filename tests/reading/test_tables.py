@@ -346,3 +346,25 @@ def test_a_bad_time_is_the_one_that_is_named(tmp_path):
         (tmp_path / "t.csv").write_text("user,item,time\n" + rows)
         with pytest.raises(cr.CorankError, match=rf"line {line} .*\(1 such row\)"):
             cr.read_csv(tmp_path / "t.csv")
+
+
+def test_the_name_of_a_column_can_say_that_values_are_counts(tmp_path: Path) -> None:
+    """A handful of plays looks like ratings."""
+    frame = pl.DataFrame({"user": [1, 1, 2], "item": [7, 8, 7], "plays": [3, 1, 4]})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    stars = frame.rename({"plays": "stars"})
+    stars.write_csv(tmp_path / "s.csv")
+    columns = {"user": "user", "item": "item"}
+    assert cr.read_csv(tmp_path / "t.csv").values == "counts"
+    assert cr.read_parquet(tmp_path / "t.parquet").values == "counts"
+    assert cr.from_frame(frame, **columns, value="plays").values == "counts"
+    assert cr.read_csv(tmp_path / "s.csv").values == "ratings"
+    assert cr.from_frame(stars, **columns, value="stars").values == "ratings"
+    # What is said goes before what the name says.
+    assert cr.read_csv(tmp_path / "t.csv", values="ratings").values == "ratings"
+    assert cr.read_parquet(tmp_path / "t.parquet", values="none").value.tolist() == [1, 1, 1]
+    assert cr.from_frame(stars, **columns, value="stars", values="counts").values == "counts"
+    # All equal: the name does not help.
+    frame.with_columns(plays=1).write_csv(tmp_path / "t.csv")
+    assert cr.read_csv(tmp_path / "t.csv").values == "none"

@@ -142,7 +142,7 @@ def test_every_text_of_the_user_is_escaped(tmp_path: Path) -> None:
         name=hostile("title"),
         split=dataclasses.replace(results.split, name=hostile("split")),
         failed={hostile("failed"): hostile("why")},
-        gain=(rows[0].label, rows[1].label),
+        between=(rows[0].label, rows[1].label),
     )
     found, source = page(bad, tmp_path, command=hostile("command"))
     assert "b" not in found.tags

@@ -38,13 +38,13 @@ def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
 def test_gain(tmp_path: Path) -> None:
     """A row half-way between the two that are named has half of the gain; what is beyond has more than all."""
     values = {"none": [0.2, 0.2], "some": [0.3, 0.3], "all": [0.4, 0.4], "beyond": [0.5, 0.5]}
-    results = dataclasses.replace(measured(values), gain=("none", "all"))
+    results = dataclasses.replace(measured(values), between=("none", "all"))
     assert [round(results.gained(row) or 0, 6) for row in results.rows] == [1.5, 1, 0.5, 0]
     write_markdown(results, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert "| 150% |" in text
     assert "from none (0%) to all (100%)" in text
-    assert dataclasses.replace(results, gain=("none", "gone")).gained(results.rows[0]) is None
+    assert dataclasses.replace(results, between=("none", "gone")).gained(results.rows[0]) is None
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ def reproduce(args: Args) -> None:
         from ..experiment import curves
 
         with Steps() as steps:
-            split, found = curves.run(experiment, steps)
-        curves.write(experiment, split, found, page, command)
+            setting, found = curves.run(experiment, steps)
+        curves.write(experiment, setting, found, page, command)
     else:
         results = _run(experiment, Path(".corank-tune"))
         print(results)

@@ -7,6 +7,7 @@ import shlex
 import time
 from pathlib import Path
 
+from ..data.values import words
 from .options import (
     EDGES,
     TABLE,
@@ -32,6 +33,8 @@ def fit(args: Args) -> None:
     if given(args, *EDGES) and model.graph == "unused":
         effect = "the edges add users and have no other effect" if args.user_edges else "the edges have no effect"
         say(f"{args.model} does not use a graph: {effect}")
+    if data.values == "counts" and (model.needs_ratings or model.predicts_ratings):
+        say(f"{args.model} treats values as ratings, and these are {words(data)}: for counts use wmf, item_knn or ease")
     valid = None
     if model.params().get("patience") is not None:
         from ..experiment.experiment import Experiment

@@ -70,6 +70,11 @@ def data_flags(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
     group.add_argument("--separator", help="between columns (default: guessed)")
     group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
+    group.add_argument(
+        "--values",
+        metavar="KIND",
+        help="kind of the values: ratings (on a scale), counts, or none to ignore them (default auto: detected)",
+    )
     group.add_argument("--positive", type=float, metavar="V", help="drop rows with a value below V")
 
 
@@ -106,6 +111,11 @@ def protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
     )
     group.add_argument("--popular", action="store_true", help="draw negatives by popularity, protocol sampled")
     group.add_argument("--relevant", type=float, metavar="V", help="test rows below V are not relevant")
+    group.add_argument(
+        "--gain",
+        help="of a test row in NDCG: binary (1 if it is relevant) or exponential (2^rating - 1) (default: exponential "
+        "for ratings on a scale under protocol rated, else binary)",
+    )
 
 
 def task_flag(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Dataset
+from ..data.values import words
 from ..errors import CorankError
 from .show import say
 
 Args = argparse.Namespace
-TABLE = ("user", "item", "value", "time", "separator", "duplicates")
+TABLE = ("user", "item", "value", "time", "separator", "duplicates", "values")
 EDGES = ("user_edges", "item_edges")
 
 
@@ -33,7 +34,7 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
         edge_file(path, args.file)
     data = open_rows(args.file, **given(args, *TABLE, "positive"))
     if not quiet:
-        say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items")
+        say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items, {words(data)}")
     return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
 
 
@@ -61,7 +62,7 @@ def params_given(args: Args) -> list[str]:
 
 def evaluation_options(args: Args) -> dict[str, Any]:
     """The options of the evaluation that are on the command line."""
-    options = given(args, "protocol", "negatives", "relevant")
+    options = given(args, "protocol", "negatives", "relevant", "gain")
     if args.popular:
         options["popular"] = True
     if args.metrics is not None:

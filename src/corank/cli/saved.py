@@ -66,7 +66,7 @@ def _model_and_split(args: Args) -> tuple[Any, Split]:
     if not known.all():
         unknown = np.count_nonzero(~known)
         say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
-    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
+    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known], values=test.values)
     learned = model._training_rows()
     owner = np.repeat(np.arange(learned.rows), np.diff(learned.indptr)).astype(np.int32)
     train = Dataset(model.users_, model.items_, owner, learned.index, np.ones(owner.size, np.float32))

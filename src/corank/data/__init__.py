@@ -2,14 +2,17 @@
 
 from .csr import CSR, Array, from_scipy, row_ends
 from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, settle_duplicates
+from .values import VALUES, Values
 from .vocab import Vocab, frozen
 
 __all__ = [
     "CSR",
     "DUPLICATES",
+    "VALUES",
     "Array",
     "Dataset",
     "Duplicates",
+    "Values",
     "Vocab",
     "from_arrays",
     "from_scipy",

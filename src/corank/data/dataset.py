@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import CorankError, suggest
 from .columns import numbers, plain
 from .csr import CSR, Array, from_scipy
+from .values import Values, check_values, declared, detect
 from .vocab import Vocab, frozen
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Dataset:
     user_graph, item_graph : adjacency matrices over the codes, or None.
     user_labels, item_labels : name -> array with one entry per user (item) of the vocabulary.
     comparisons : (m, 3) codes (user, preferred item, other item), or None.
+    values : the kind of the values: 'ratings' on a scale, 'counts' (or other amounts) or 'none' (all equal). Detected
+        from all rows ('auto'), and kept by parts of the data, such as those of a split.
     """
 
     users: Vocab
@@ -51,6 +54,7 @@ class Dataset:
     user_labels: Mapping[str, Array] = field(default_factory=dict)
     item_labels: Mapping[str, Array] = field(default_factory=dict)
     comparisons: NDArray[np.int32] | None = None
+    values: Values = "auto"
 
     @staticmethod
     def from_comparisons(user: Any, preferred: Any, other: Any) -> Dataset:
@@ -78,6 +82,8 @@ class Dataset:
                 f"row {bad[0]:,} has the value {self.value[bad[0]]}, and values must be finite numbers: "
                 f"drop or fill such rows ({bad.size:,} of {n:,}) first"
             )
+        if check_values(self.values) == "auto":
+            object.__setattr__(self, "values", detect(self.value))
         for side, vocab in (("user", self.users), ("item", self.items)):
             graph: CSR | None = getattr(self, f"{side}_graph")
             if graph is not None and (graph.rows, graph.columns) != (len(vocab), len(vocab)):
@@ -150,6 +156,7 @@ class Dataset:
             value=np.concatenate([self.value, other.value]),
             time=times,
             comparisons=np.concatenate(compared) if compared else None,
+            values=other.values if self.values == "none" else self.values,
         )
 
     def compact(self) -> Dataset:
@@ -216,6 +223,7 @@ def from_arrays(
     item_graph: Any = None,
     user_labels: Mapping[str, Array] | None = None,
     item_labels: Mapping[str, Array] | None = None,
+    values: Values = "auto",
 ) -> Dataset:
     """A dataset from columns of equal length; without `value` every row has the value 1.
 
@@ -225,7 +233,9 @@ def from_arrays(
     user_graph, item_graph : a CSR, or any scipy sparse matrix or dense array, over the users (items) in the order of
         the vocabulary, which is that of the sorted ids.
     user_labels, item_labels : name -> array with one entry per user (item), in the same order.
+    values : the kind of the values where the detected one is wrong: 'ratings', 'counts', or 'none' to ignore them.
     """
+    check_values(values)
     users, user_codes = Vocab.build(user, "user")
     items, item_codes = Vocab.build(item, "item")
     data = Dataset(
@@ -240,7 +250,7 @@ def from_arrays(
         dict(user_labels or {}),
         dict(item_labels or {}),
     )
-    return settle_duplicates(data, duplicates, tell=True)
+    return declared(settle_duplicates(data, duplicates, tell=True), values)
 
 
 def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) -> Dataset:
@@ -278,7 +288,9 @@ def settle_duplicates(data: Dataset, rule: Duplicates, *, tell: bool = False) ->
             settled /= np.diff(np.append(starts, len(data)))
         value = data.value.copy()
         value[order[kept]] = settled
-        data = dataclasses.replace(data, value=value)
+        # A sum of rows without values is their number.
+        values: Values = "counts" if rule == "sum" and data.values == "none" else data.values
+        data = dataclasses.replace(data, value=value, values=values)
     return data.take(rows)
 
 

@@ -48,6 +48,7 @@ class Description:
     items: int
     density: float  # distinct pairs / (users x items)
     repeated: int  # rows whose (user, item) pair occurred before
+    values: str  # the kind of the values: ratings, counts or none
     value: Spread
     value_counts: dict[float, int]  # value -> number of rows; empty if there are more than 20 distinct values
     user_rows: Spread  # rows per user, over all users of the vocabulary, those without rows too
@@ -93,9 +94,10 @@ class Description:
         if self.rows:
             lines.append(("top items", f"1% hold {self.top1_share:.1%} of the rows, 10% hold {self.top10_share:.1%}"))
             lines.append(("gini", f"{self.gini:.3f}  (0: items equally popular, 1: one item has all)"))
+        lines.append(("values", self.values))
         if len(self.value_counts) > 1:
             shares = [f"{value:g}: {count / self.rows:.1%}" for value, count in self.value_counts.items()]
-            lines += [("values" if at == 0 else "", "  ".join(shares[at : at + 6])) for at in range(0, len(shares), 6)]
+            lines += [("", "  ".join(shares[at : at + 6])) for at in range(0, len(shares), 6)]
         return lines
 
     def _spreads(self) -> list[list[str]]:
@@ -125,6 +127,7 @@ def describe(data: Dataset) -> Description:
         items=len(data.items),
         density=pairs / cells if cells else math.nan,
         repeated=len(data) - pairs,
+        values=data.values,
         value=Spread.of(data.value),
         value_counts=_value_counts(data.value),
         user_rows=Spread.of(np.bincount(data.user, minlength=len(data.users))),

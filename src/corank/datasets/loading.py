@@ -19,6 +19,7 @@ import numpy as np
 
 from ..data import Dataset, settle_duplicates
 from ..data.split import Split
+from ..data.values import declared
 from ..errors import CorankError
 from .catalogue import CATALOGUE, info
 from .entry import Info
@@ -57,14 +58,15 @@ def load_split(name: str, root: str | Path | None = None) -> Split:
 def open_any(path: str | Path, **options: Any) -> Dataset:
     """A dataset from any one of: a table, the name of a known dataset, or the folder or archive of one.
 
-    options : `user`, `item`, `value`, `time`, `separator` ... for tables, as in `read_csv`; `duplicates` for all.
+    options : `user`, `item`, `value`, `time`, `separator` ... for tables, as in `read_csv`; `duplicates` and `values`
+        for all.
     """
     options = {key: value for key, value in options.items() if value is not None}
     place = Path(path).expanduser()
     if place.is_file() and place.suffix != ".zip":
-        known = None if options else _read_known(place)
-        return _read_table(place, options) if known is None else known
-    duplicates = options.pop("duplicates", None)
+        known = None if options.keys() - {"values"} else _read_known(place)
+        return _read_table(place, options) if known is None else declared(known, options.get("values", "auto"))
+    duplicates, values = options.pop("duplicates", None), options.pop("values", "auto")
     if options:
         given = next(iter(options))
         raise CorankError(f"{given}= is for CSV and Parquet files and {str(path)!r} is not one: leave it out")
@@ -79,7 +81,7 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
         )
     else:
         raise _nothing_there(place)
-    return data if duplicates is None else settle_duplicates(data, duplicates, tell=True)
+    return declared(data if duplicates is None else settle_duplicates(data, duplicates, tell=True), values)
 
 
 def _read_known(path: Path) -> Dataset | None:

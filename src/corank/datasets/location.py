@@ -79,8 +79,8 @@ def read_entry(entry: Info, files: Files, shown: Path | None = None) -> Dataset:
 def _contents(data: Dataset) -> list[str]:
     """What a dataset contains, in words."""
     parts = ["user", "item"]
-    if np.any(data.value != 1):
-        parts.append("rating")
+    if data.values != "none":
+        parts.append("count" if data.values == "counts" else "rating")
     if data.time is not None:
         in_order = np.array_equal(data.time, np.arange(len(data)))
         parts.append("place in the file as time" if in_order else "timestamp")

@@ -118,6 +118,7 @@ def realistic(
         user_graph=graph,
         user_labels={"group": user_group},
         item_labels={"group": item_group, "title": titles},
+        values="ratings",
     )
     return Synthetic(data, ChoiceOracle(truth), truth)
 

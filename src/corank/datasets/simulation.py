@@ -86,7 +86,7 @@ def simulation(
         part = slice(start, start + _CHUNK)
         exact = pair_products(truth, user[part], item[part])
         value[part] = exact + noise * rng.standard_normal(exact.size) if noise else exact
-    data = Dataset(range_vocab(users), range_vocab(items), user, item, value, user_graph=graph)
+    data = Dataset(range_vocab(users), range_vocab(items), user, item, value, user_graph=graph, values="ratings")
     place = rng.permutation(user.size)
     known = ~np.isin(user, rng.permutation(users)[: round(cold * users)]) if cold else np.ones(user.size, np.bool_)
     if not (known & (place >= n_test + n_valid)).any():

@@ -18,7 +18,7 @@ from ..ranking import Ranking
 from .intervals import summary
 from .metrics import AnyMetric, Metric, metrics_of, ndcg
 from .positions import Floats, Positions
-from .protocol import Protocol, as_protocol, draw_negatives
+from .protocol import Gain, Protocol, as_protocol, draw_negatives
 from .ranks import Task, count, popularity, predict, scorer
 from .report import Report
 
@@ -41,6 +41,7 @@ def evaluate(
     negatives: int = 100,
     popular: bool = False,
     relevant: float | None = None,
+    gain: Gain | None = None,
     seed: int = 0,
     bootstrap: int = 1000,
     name: str | None = None,
@@ -53,8 +54,8 @@ def evaluate(
         score per row, or a file of these. Of lists, metrics of the first k items are computed as for a model under full
         ranking. Test users without a list count as 0, and what else is odd about the lists is in `Report.notes`.
     metrics : names as in `metrics.names()`, or functions of `metrics.Positions`.
-    protocol : 'full', 'sampled' or 'rated' (see `Protocol`), with `negatives`, `popular`, `relevant` and `seed`; a
-        `Protocol` has its own values of these.
+    protocol : 'full', 'sampled' or 'rated' (see `Protocol`), with `negatives`, `popular`, `relevant`, `gain` and
+        `seed`; a `Protocol` has its own values of these.
     bootstrap : number of bootstrap resamples of the users for the confidence intervals; 0 = no intervals.
     name : the name in tables; that of the model, or 'lists', when absent.
 
@@ -70,13 +71,12 @@ def evaluate(
         raise CorankError(f"bootstrap={bootstrap!r}: the number of resamples must be 0 or more; 1000 is usual")
     if not isinstance(split, Split):
         raise CorankError(f"evaluate takes a Split, not {type(split).__name__}: make one, say with leave_last_out")
-    how = as_protocol(
-        protocol, len(split.train.items), negatives=negatives, popular=popular, relevant=relevant, seed=seed
-    )
+    rows = getattr(split, part)
+    options = {"negatives": negatives, "popular": popular, "relevant": relevant, "gain": gain, "seed": seed}
+    how = as_protocol(protocol, len(split.train.items), rows.values, **options)
     fitted: Model | None = model if hasattr(model, "_score_histories") else None  # type: ignore[assignment]
     if fitted is not None:
         _check(fitted, split, how, wanted)
-    rows = getattr(split, part)
     if len(rows) == 0:
         raise CorankError(f"the {part} part of {split.name} is empty: there is nothing to evaluate")
     task = Task(rows, how.relevant)
@@ -116,7 +116,7 @@ def evaluate(
 
 
 def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = None) -> float:
-    """Mean NDCG@10 of full rankings of the validation users, without intervals: quick enough for every epoch.
+    """Mean NDCG@10 (binary gains) of full rankings of validation users, without intervals: quick enough for an epoch.
 
     train_known : the histories of validation users that were not in training (fold-in); when absent, users are scored
         by their codes, and their training items are excluded.
@@ -124,7 +124,7 @@ def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = 
     task = Task(valid, None)
     known = seen_items(model) if train_known is None else train_known.csr()
     counts = count(model, task, scorer(model, task.users, train_known, unseen=True), known=known)
-    values = ndcg(task.positions(counts), 10)
+    values = ndcg(task.positions(counts, gain="binary"), 10)
     return float(np.mean(values[~np.isnan(values)])) if (~np.isnan(values)).any() else float("nan")
 
 
@@ -164,12 +164,12 @@ def _positions(
     needs = frozenset[str]().union(*(m.needs for m in wanted))
     unseen_users = split.history is not None
     from_histories = unseen_users or model.order_matters
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"gain": how.gain}
     predicted = None
     if not from_histories and (how.kind == "rated" or "prediction" in needs):
         predicted = predict(model, task)
         if how.kind == "rated":
-            more = {"prediction": predicted}
+            more["prediction"] = predicted
             return Positions.of_lists(task.indptr, predicted, task.value, task.relevant, **more), None
     score = scorer(model, task.users, known if from_histories else None, unseen=unseen_users)
     if "top" in needs:

@@ -28,16 +28,19 @@ from .positions import Floats, Positions
 
 
 def ndcg(p: Positions, k: int | None = None) -> Floats:
-    """Normalised discounted cumulative gain: gain 2^rating - 1 (0 for ratings below 0), discount 1 / log2(rank + 1).
+    """Normalised discounted cumulative gain, with the discount 1 / log2(rank + 1).
 
-    The ideal is the user's test rows in order of rating, cut at k too.
+    A row gains 1 if it is relevant (`p.gain` = 'binary'), or 2^rating - 1, 0 for ratings below 0 ('exponential'). The
+    ideal is the user's test rows in order of rating, cut at k too.
     """
+    if p.gain == "binary":
+        return _normalised(p, p.relevant.astype(np.float64), _discount, k)
     # Only ratios of gains matter: scaling by the user's largest gain keeps 2^5000 (a play count) finite.
     value = np.maximum(p.value.astype(np.float64), 0)
     largest = np.zeros(p.users)
     np.maximum.at(largest, p.user, value)
     gain = np.exp2(value - largest[p.user]) - np.exp2(-largest[p.user])
-    return _normalised(p, gain, lambda rank: 1 / np.log2(rank + 2), k)
+    return _normalised(p, gain, _discount, k)
 
 
 def hlu(p: Positions, k: int | None = None, *, neutral: float = 0.0, half_life: float = 5.0) -> Floats:
@@ -242,6 +245,11 @@ def _expected(p: Positions, weight: Callable[[Array], Array], k: int | None) -> 
     alone = p.tied == 1
     mean[alone] = np.r_[at, 0][low[alone]]
     return np.asarray(mean, np.float64)
+
+
+def _discount(rank: Array) -> Array:
+    """Of NDCG; ranks from 0."""
+    return np.asarray(1 / np.log2(rank + 2))
 
 
 def _normalised(p: Positions, gain: Floats, weight: Callable[[Array], Array], k: int | None) -> Floats:

@@ -39,6 +39,7 @@ class Positions:
     top: NDArray[np.int32] | None = None  # [n, k] best items, -1 padded, ties by item code, for metrics that need them
     owners: NDArray[np.int64] | None = None  # [items] training users who have the item, where there is `top`
     train_users: int = 0
+    gain: str = "exponential"  # of NDCG: 'binary' or 'exponential', see `Protocol`
 
     @classmethod
     def of_lists(

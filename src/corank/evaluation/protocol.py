@@ -9,11 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array, row_ends
+from ..data import CSR, Array, Values, row_ends
 from ..data.split import Split
 from ..errors import CorankError, suggest
 
 Kind = Literal["full", "sampled", "rated"]
+Gain = Literal["binary", "exponential"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Protocol:
     Parameters
     ----------
     relevant : test rows with at least this value are relevant for the binary metrics (all test rows when None).
+    gain : what a test row adds to NDCG: 'binary' (1 if it is relevant) or 'exponential' (2^rating - 1). When None,
+        `evaluate` fills in 'exponential' for ratings on a scale under `rated`, else 'binary'.
     items : size of the catalogue, filled in by `evaluate`.
     """
 
@@ -37,6 +40,7 @@ class Protocol:
     seed: int = 0
     relevant: float | None = None
     items: int | None = None
+    gain: Gain | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -47,6 +51,8 @@ class Protocol:
             raise CorankError(f"seed={self.seed!r}: a seed is a whole number from 0 to 2^63 - 1")
         if self.relevant is not None and not np.isfinite(self.relevant):
             raise CorankError(f"relevant={self.relevant!r}: the smallest relevant rating must be finite, or None")
+        if self.gain is not None and self.gain not in get_args(Gain):
+            raise CorankError(f"gain={self.gain!r} is not a gain of NDCG{suggest(str(self.gain), get_args(Gain))}")
         if self.kind != "sampled":
             # Options that have no effect must not make two protocols differ.
             for name, usual in (("negatives", 100), ("popular", False), ("seed", 0)):
@@ -60,7 +66,9 @@ class Protocol:
             text = f"sampled: {self.negatives} {'popular' if self.popular else 'uniform'} negatives, seed {self.seed}"
         else:
             text = "rated: each user's test items only"
-        return text if self.relevant is None else f"{text}, relevant from {self.relevant:g}"
+        if self.relevant is not None:
+            text += f", relevant from {self.relevant:g}"
+        return text if self.gain is None else f"{text}, {self.gain} gains"
 
 
 def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -> CSR:
@@ -80,7 +88,11 @@ def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -
     return CSR(indptr, out[real], np.ones(indptr[-1], np.float32), n)
 
 
-def as_protocol(protocol: Protocol | str, items: int, **options: object) -> Protocol:
-    """A `Protocol` from a name and `options`, or as given (then without `options`), with the size of the catalogue."""
+def as_protocol(protocol: Protocol | str, items: int, values: Values, **options: object) -> Protocol:
+    """A `Protocol` from a name and `options`, or as given (then without `options`), with what the data decides.
+
+    items : size of the catalogue. values : the kind of the values of the rows to predict.
+    """
     made = protocol if isinstance(protocol, Protocol) else Protocol(protocol, **options)  # type: ignore[arg-type]
-    return dataclasses.replace(made, items=items)
+    graded = made.kind == "rated" and values == "ratings"
+    return dataclasses.replace(made, items=items, gain=made.gain or ("exponential" if graded else "binary"))

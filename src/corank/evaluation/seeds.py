@@ -23,7 +23,8 @@ def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -
     first = reports[0]
     if len(reports) == 1:
         return first
-    if any(list(r.mean) != list(first.mean) or r.protocol.kind != first.protocol.kind for r in reports):
+    same = [(list(r.mean), r.protocol.kind, r.protocol.gain) for r in reports]
+    if any(one != same[0] for one in same):
         raise CorankError("only runs of one protocol and the same metrics can be pooled")
     users = reduce(np.intersect1d, [r.users for r in reports])
     at = [np.argsort(r.users, kind="stable")[np.searchsorted(np.sort(r.users), users)] for r in reports]

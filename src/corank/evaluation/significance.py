@@ -206,7 +206,7 @@ def _check_same_task(reports: Sequence[Report]) -> None:
     for r in reports[1:]:
         if r.protocol != first.protocol:
             raise CorankError(
-                f"protocols never mix in one table: {first.model} has {first.protocol}, {r.model} {r.protocol}"
+                f"protocols never mix in one table: {first.model} has {first.protocol}; {r.model} has {r.protocol}"
             )
         if (r.split, r.part, r.fingerprint) != (first.split, first.part, first.fingerprint):
             raise CorankError(

@@ -16,6 +16,7 @@ import numpy as np
 from ..atomic import write_text
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import metrics_of
+from ..evaluation.protocol import as_protocol
 from ..report import machine_facts, md_table, svg
 from ..report.formatting import format_duration, format_value, metric_title
 from ..report.palette import styles
@@ -34,7 +35,7 @@ class Curve:
 
 
 def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[str, list[Curve]]:
-    """The name of the split, and one curve per entry of the experiment."""
+    """The split and the protocol in words, and one curve per entry of the experiment."""
     experiment.check()
     split = experiment.make_split()
     metrics = metrics_of(experiment.metrics_used())
@@ -57,14 +58,14 @@ def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[st
         model.fit(split.train, on_epoch=measure)
         params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
         curves.append(Curve(entry.label, params, seconds, values))
-    return split.name, curves
+    protocol = as_protocol(items=len(split.train.items), values=split.test.values, **experiment.protocol_options())
+    return f"{split.name}; {protocol}", curves
 
 
-def write(experiment: Experiment, split: str, curves: Sequence[Curve], path: Path, command: str) -> None:
+def write(experiment: Experiment, setting: str, curves: Sequence[Curve], path: Path, command: str) -> None:
     """Write a page with a table and a chart per metric; the charts are files beside the page."""
     names = list(dict.fromkeys(name for curve in curves for name in curve.metrics))
-    intro = f"{split}; {experiment.protocol_options()['protocol']} protocol. Seconds are those of training alone."
-    page = [f"# {experiment.title or experiment.name}", intro]
+    page = [f"# {experiment.title or experiment.name}", f"{setting}. Seconds are those of training alone."]
     for name in names:
         picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
         write_text(picture, _draw(name, curves))

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..data import Dataset
 from ..data.split import Split
+from ..data.values import words
 from ..errors import CorankError, suggest
 from ..evaluation.metrics import AnyMetric, Metric, metrics_of
 from ..model import Model
@@ -43,6 +44,7 @@ class Experiment:
     negatives: int = 100  # number of negatives per user, protocol 'sampled'
     popular: bool = False  # draw negatives by popularity, protocol 'sampled'
     relevant: float | None = None  # test rows below this value are not relevant
+    gain: str = ""  # of NDCG: binary or exponential; by the protocol and the kind of the values when empty
     positive: float | None = None  # rows below this value are dropped from the data
     tune: int = 0  # tuning trials per model, on the validation rows
     refit: bool = False  # add the validation rows to the training rows for the final fit
@@ -50,7 +52,7 @@ class Experiment:
     seeds: Sequence[int] = ()  # run once per seed, splits included, and report the mean
     keep: bool = False  # keep fitted models and checkpoints in the storage, so that an interrupted run resumes
     curves: bool = False  # evaluate after each epoch: quality against training time
-    gain: Sequence[str] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
+    between: Sequence[str] = ()  # labels of two rows, which count as 0 % and 100 % in a column of its own
     name: str = "experiment"
     title: str = ""  # of its page in the documentation
     columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
@@ -90,8 +92,9 @@ class Experiment:
         start = time.perf_counter()
         self.check()
         entries = self.entries()
-        if self.gain and (len(self.gain) != 2 or not {entry.label for entry in entries}.issuperset(self.gain)):
-            raise CorankError(f"gain = {self.gain!r}: give the labels of two rows, such as gain = ['MF', 'GRMF, G']")
+        two = self.between
+        if two and (len(two) != 2 or not {entry.label for entry in entries}.issuperset(two)):
+            raise CorankError(f"between = {two!r}: give the labels of two rows, such as between = ['MF', 'GRMF, G']")
         metrics = metrics_of(self.metrics_used())
         parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
         self._opened = None  # the file may have changed by the next run
@@ -119,7 +122,7 @@ class Experiment:
         _sort(done, metrics[0], failed)
         left = tuple(e.label for e in entries if e.label not in failed and e.label not in {row.label for row in done})
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
-        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.gain), one_split)
+        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.between), one_split)
 
     def check(self) -> None:
         """Raise one sentence for the first mistake that can be found without opening the data."""
@@ -142,6 +145,7 @@ class Experiment:
             "negatives": self.negatives,
             "popular": self.popular,
             "relevant": self.relevant,
+            "gain": self.gain or None,
         }
 
     def make_split(self, seed: int | None = None) -> Split:
@@ -179,6 +183,12 @@ class Experiment:
             raise CorankError(
                 "task 'explicit' is about the order of ratings, and all rows here have one value: name the column of "
                 "the ratings, or use task 'implicit'"
+            )
+        if self.task == "explicit" and parts[0].train.values == "counts":
+            logger.warning(
+                "the values are %s, and task 'explicit' treats them as ratings: use task 'implicit', or say that they "
+                "are ratings on a scale (values = 'ratings')",
+                words(parts[0].all_rows()),
             )
 
 

@@ -45,6 +45,11 @@ def check_options(experiment: Experiment) -> None:
         value = getattr(experiment, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise CorankError(f"{name} = {value!r}: {name} must be a number")
+    if not isinstance(experiment.gain, str):
+        raise CorankError(
+            f"gain = {experiment.gain!r}: gain is that of NDCG, 'binary' or 'exponential'; two rows that count as 0 % "
+            "and 100 % are given with between"
+        )
     _check_protocol(experiment)
     if not isinstance(experiment.columns, Mapping):
         raise CorankError(f"columns = {experiment.columns!r}: give a table, such as columns = {{user = 'who'}}")
@@ -67,7 +72,7 @@ def _check_protocol(experiment: Experiment) -> None:
         raise CorankError(f"there is no protocol {experiment.protocol!r}{suggest(experiment.protocol, METRICS)}")
     if kind != "sampled" and (experiment.negatives != 100 or experiment.popular):
         raise CorankError(f"negatives and popular belong to protocol 'sampled', and this one is {kind!r}")
-    as_protocol(kind, 1, seed=experiment.seed, **options)
+    as_protocol(kind, 1, "none", seed=experiment.seed, **options)
 
 
 def _check_edges(experiment: Experiment) -> None:

@@ -46,7 +46,7 @@ class Results:
     seconds: float = 0.0
     failed: dict[str, str] = field(default_factory=dict)  # label -> why the row was skipped
     not_run: tuple[str, ...] = ()  # labels of the rows that were not reached before a stop
-    gain: tuple[str, ...] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
+    between: tuple[str, ...] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
     one_split: bool = False  # all seeds have the same test rows
 
     @property
@@ -59,11 +59,13 @@ class Results:
         return self.rows[0].report.metric(name)
 
     def gained(self, row: Row) -> float | None:
-        """The row's share of the gain from the first to the second row of `gain`, by the first metric."""
+        """The row's share of the gain from the first to the second row of `between`, by the first metric."""
         at = {r.label: r.report[self.metrics[0]] for r in self.rows}
-        if len(self.gain) != 2 or not at.keys() >= set(self.gain) or at[self.gain[0]] == at[self.gain[1]]:
+        if len(self.between) != 2 or not at.keys() >= set(self.between):
             return None
-        start, end = (at[label] for label in self.gain)
+        start, end = (at[label] for label in self.between)
+        if start == end:
+            return None
         return float((row.report[self.metrics[0]] - start) / (end - start))
 
     @cached_property

@@ -16,7 +16,7 @@ from ..errors import CorankError, suggest
 
 SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization", "cold_users")
 DRAW_USERS = ("strong_generalization", "cold_users")  # the seed decides which users are tested
-COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates")
+COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates", "values")
 
 
 def open_rows(source: str | Path, *, positive: float | None = None, **columns: Any) -> Dataset:

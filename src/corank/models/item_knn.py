@@ -33,6 +33,9 @@ class ItemKNN(Model):
     Use it as the first personalised method: it trains in seconds, its recommendations are easy to explain, unseen users
     need no training, and on sparse catalogues (Amazon-Book) plain cosine beats most graph networks. It costs the sum
     over users of their squared number of items; memory is items x neighbors.
+
+    Where values are counts and `weighting` uses them, a row weighs log(1 + count) in a score, and in the similarities
+    with `weighting="value"`: otherwise one item that a user plays all day decides both.
     """
 
     neighbors: int = param(100, "number of similar items kept per item", low=1, search=(10, 500), log=True)
@@ -56,6 +59,8 @@ class ItemKNN(Model):
         log=True,
     )
 
+    value_scale_ = "linear"  # 'log' where the values were counts; files from before there was a choice do not hold it
+
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         from ..kernels.knn import neighbors
         from ..kernels.threads import run
@@ -66,6 +71,7 @@ class ItemKNN(Model):
                 f"{data.value.min():g}: shift them or use weighting='none'"
             )
         columns = data.csr(by="item")
+        self.value_scale_ = "log" if data.values == "counts" else "linear"
         row_weight, column_weight = self._weights(rows, columns)
         size = np.bincount(rows.index, row_weight.astype(np.float64) ** 2, rows.columns).astype(np.float32)
         kept = min(self.neighbors, rows.columns)
@@ -83,7 +89,10 @@ class ItemKNN(Model):
         self.sim_indptr_ = row_ends(real.sum(axis=1))
         self.sim_index_, self.sim_value_ = items[real], best[real]
         # The weight of each training row in a score; empty means 1 each.
-        self.seen_value_ = np.empty(0, np.float32) if self.weighting == "none" else rows.value
+        self.seen_value_ = np.empty(0, np.float32) if self.weighting == "none" else self._scaled(rows.value)
+
+    def _scaled(self, value: Array) -> Array:
+        return np.log1p(value) if self.value_scale_ == "log" else value
 
     def _weights(self, rows: CSR, columns: CSR) -> tuple[Array, Array]:
         """Weights of the entries in the similarities, by user and by item; items are documents, users their terms."""
@@ -98,7 +107,7 @@ class ItemKNN(Model):
             if self.weighting == "none":
                 return np.ones(value.size, np.float32)
             if self.weighting == "value":
-                return value
+                return self._scaled(value)
             if self.weighting == "tfidf":
                 return np.asarray(np.sqrt(value) * rarity[user], np.float32)
             return np.asarray(value * (K1 + 1) / np.maximum(value + norm[item], 1e-12) * rarity[user], np.float32)
@@ -120,6 +129,8 @@ class ItemKNN(Model):
             raise CorankError(
                 f"a history holds the value {rows.value.min():g}: the values of a history must be at least 0"
             )
+        else:
+            rows = rows._replace(value=self._scaled(rows.value))
         return self._sum(rows)
 
     def _sum(self, rows: CSR) -> NDArray[np.float32]:

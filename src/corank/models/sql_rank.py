@@ -89,7 +89,7 @@ class SQLRank(Listwise):
     )
     feedback: str = param(
         "auto",
-        "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit if ratings differ",
+        "explicit: order by rating; implicit: items, then random ones; mixed: both; auto: explicit for ratings",
         choices=("auto", "explicit", "implicit", "mixed"),
     )
     top_k: int | None = param(None, "number of positions of a list in the likelihood (default: all)", low=1)
@@ -118,7 +118,8 @@ class SQLRank(Listwise):
                 f"SQLRank(feedback={self.feedback!r}) and no user has two items of different rating: "
                 "give ratings with more than one level, or use feedback='implicit'"
             )
-        self.feedback_ = self.feedback if self.feedback != "auto" else "explicit" if ranked else "implicit"
+        rated = ranked and data.values == "ratings"
+        self.feedback_ = self.feedback if self.feedback != "auto" else "explicit" if rated else "implicit"
         if self.feedback_ == "implicit" and self.rho == 0:
             raise CorankError(
                 "SQLRank(rho=0) on rows without ratings: with no random items after them there is nothing to learn; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -16,6 +17,9 @@ from ._factors import FactorModel
 
 if TYPE_CHECKING:
     from ..training import Training
+
+logger = logging.getLogger("corank")
+UNEVEN = 100.0  # largest weight / median weight from which a fit warns
 
 
 class WeightedSide(NamedTuple):
@@ -32,16 +36,18 @@ class WMF(FactorModel):
 
     Every interaction is a 1, every other pair a 0 with weight `rho`. The objective is
 
-        sum over interactions of (1 + alpha * value)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
-        + sum over rows of reg * (n + rho * others)^reg_power |x|^2
+        sum over interactions of (1 + alpha * c)(1 - u.v)^2 + rho * sum over all other pairs of (u.v)^2
+        + sum over rows of reg * (w + rho * others)^reg_power |x|^2
 
-    with n the number of interactions of a user or item and x its vector. `solver` is how a row is solved with the other
-    side fixed: a few conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of
-    coordinates ("blocks", iALS++).
+    with c the confidence of an interaction, w the weight of all interactions of a user or item and x its vector.
+    `confidence` is "linear" (c is the value), "log" (c = log(1 + value)) or "auto": the logarithm for counts, of which
+    a few large ones would outweigh all others. `solver` is how a row is solved with the other side fixed: a few
+    conjugate-gradient steps ("cg"), an exact solution ("exact"), or exact solutions for blocks of coordinates
+    ("blocks", iALS++).
 
     References: `rho` is the dissertation's weight on zeros (with alpha = 0). rho = 1, alpha = 40 is the confidence of
-    Hu, Koren and Volinsky (ICDM 2008). With frequency-scaled regularisation (`reg_power` = 1) and a tuned `rho` the
-    method matches neural ones (Rendle et al. 2021).
+    Hu, Koren and Volinsky (ICDM 2008), who give both a linear and a logarithmic form. With frequency-scaled
+    regularisation (`reg_power` = 1) and a tuned `rho` the method matches neural ones (Rendle et al. 2021).
 
     Use it as the first model for implicit feedback: it is fast and hard to beat. Cost per epoch: about 16 * non-zeros *
     dim multiply-adds with "cg".
@@ -59,9 +65,16 @@ class WMF(FactorModel):
         search=(3.0, 300.0),
         log=True,
     )
-    alpha: float = param(0.0, "an interaction weighs 1 + alpha * value", low=0.0)
+    alpha: float = param(0.0, "an interaction weighs 1 + alpha * confidence", low=0.0)
+    confidence: str = param(
+        "auto",
+        "of an interaction: linear (its value), log (log(1 + value)), or auto (log for counts, else linear)",
+        choices=("auto", "linear", "log"),
+    )
     reg: float | None = param(
-        None, "regularisation of both sides (default: reg_scale * w^(0.5 - reg_power), w the mean weight of a user)", low=0.0
+        None,
+        "regularisation of both sides (default: reg_scale * w^(0.5 - reg_power), w the mean weight of a user)",
+        low=0.0,
     )
     reg_scale: float = param(
         0.25,
@@ -72,7 +85,7 @@ class WMF(FactorModel):
     )
     reg_power: float = param(
         1.0,
-        "reg is multiplied by (interactions + rho * others)^reg_power; 0 = reg as it is",
+        "reg is multiplied by (weight of a row's pairs)^reg_power; 0 = reg as it is",
         low=0.0,
         high=2.0,
         search=(0.5, 1.0),
@@ -89,13 +102,26 @@ class WMF(FactorModel):
         {"rho_scale": 20.0, "reg_scale": 0.5},
     )
 
+    # 'linear' or 'log' once fitted. A file that does not hold it is from before there was a choice: linear, and
+    # regularised by the number of interactions instead of their weight.
+    confidence_ = ""
+
     def _choose(self, data: Dataset, rows: CSR) -> None:
-        items = np.unique(rows.index).size
-        mean = rows.index.size / int(np.count_nonzero(np.diff(rows.indptr)))
+        if self.alpha > 0 and data.value.min() < 0:
+            raise CorankError(
+                f"{type(self).__name__}(alpha={self.alpha:g}) turns values into weights, and the data has the value "
+                f"{data.value.min():g}: "
+                "weights must not be negative; drop such rows or use alpha=0"
+            )
+        logarithm = self.confidence == "log" or (self.confidence == "auto" and data.values == "counts")
+        self.confidence_ = "log" if logarithm else "linear"
+        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.unique(rows.index).size
+        rows_per_user = rows.index.size / users
+        weight = float(self._weighted(rows).value.sum(dtype=np.float64)) / users
         # The zeros of a user then weigh rho_scale times as much as the interactions, whatever the size of the catalogue.
-        self.rho_ = self.rho_scale * mean / items if self.rho is None else self.rho
+        self.rho_ = self.rho_scale * weight / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
-        weight = mean + self.rho_ * (items - mean)
+        weight += self.rho_ * (items - rows_per_user)
         self.reg_ = self.reg_scale * weight ** (0.5 - self.reg_power) if self.reg is None else self.reg
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
@@ -107,13 +133,9 @@ class WMF(FactorModel):
 
     def _start(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> tuple[WeightedSide, WeightedSide]:
         """Users and items with random vectors."""
-        if self.alpha > 0 and data.value.min() < 0:
-            raise CorankError(
-                f"{type(self).__name__}(alpha={self.alpha:g}) turns values into weights, and the data has the value "
-                f"{data.value.min():g}: "
-                "weights must not be negative; drop such rows or use alpha=0"
-            )
         users, items = self._weighted(rows), self._weighted(data.csr("item"))
+        if data.values == "counts":
+            self._check_weights(rows.value, users.value)
         self.user_factors_ = self._random(rng, rows.rows)
         self.item_factors_ = self._random(rng, rows.columns)
         return (
@@ -129,12 +151,31 @@ class WMF(FactorModel):
 
     def _weighted(self, rows: CSR) -> CSR:
         """The same rows with weights as values."""
-        return rows._replace(value=np.float32(1) + np.float32(self.alpha) * rows.value)
+        if self.alpha == 0:
+            return rows._replace(value=np.ones_like(rows.value))
+        confidence = np.log1p(rows.value) if self.confidence_ == "log" else rows.value
+        return rows._replace(value=np.float32(1) + np.float32(self.alpha) * confidence)
+
+    def _check_weights(self, counts: Array, weights: Array) -> None:
+        """Say so if a few interactions weigh so much more than the others that they decide the vectors."""
+        ratio = float(weights.max() / np.median(weights))
+        if ratio > UNEVEN:
+            logger.warning(
+                "%s: with alpha=%g and confidence=%r a count of %g weighs %s times as much as the median one, so that "
+                "a few interactions decide the vectors: use confidence='log' or a smaller alpha",
+                *(self.name(), self.alpha, self.confidence_, counts.max(), f"{ratio:,.0f}"),
+            )
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
-        """Regularisation of each row, stronger for rows with more interactions (Zhou et al. 2008)."""
+        """Regularisation of each of the weighted rows, stronger for rows of more weight (Zhou et al. 2008).
+
+        With the number of interactions in place of their weight, a large `alpha` would mean no regularisation.
+        """
         counts = np.diff(rows.indptr)
-        return (self.reg_ * (counts + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        weight: Array = counts
+        if self.confidence_:
+            weight = np.bincount(np.repeat(np.arange(rows.rows), counts), rows.value, rows.rows)
+        return (self.reg_ * (weight + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.

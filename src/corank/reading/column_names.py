@@ -23,6 +23,11 @@ WORDS = {
     "title": "title name movietitle booktitle itemtitle producttitle itemname productname moviename trackname songname "
     "artistname englishtitle label description",
 }
+# Names that say that the values are counts or other amounts, however few rows there are.
+COUNTS = (
+    "count plays playcount listens listencount clicks views quantity frequency hours minutes seconds visits checkins "
+    "purchases"
+)
 _ENDINGS = ("", "id", "index", "idx", "key", "code", "number")
 
 
@@ -83,9 +88,18 @@ def choose(
 
 def guess(names: Sequence[str], role: str) -> str | None:
     """The column whose name means this role, if there is one."""
-    plain = {re.sub(r"[\W_]", "", name.split(":")[0].lower()): name for name in reversed(names)}
+    plain = {_plain(name): name for name in reversed(names)}
     for word in WORDS[role].split():
         for ending in _ENDINGS:
             if word + ending in plain:
                 return plain[word + ending]
     return None
+
+
+def means_counts(column: str | None) -> bool:
+    """Whether the name of a column of values says that they are counts or other amounts."""
+    return _plain(column or "") in COUNTS.split()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.split(":")[0].lower())

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..data import Dataset, from_arrays
+from ..data import Dataset, Values, from_arrays
 from ..data.columns import convert, row_number
+from ..data.values import as_counts
 from ..errors import CorankError
-from .column_names import choose
+from .column_names import choose, means_counts
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 def from_frame(
-    frame: Any, *, user: str, item: str, value: str | None = None, time: str | None = None, **options: Any
+    frame: Any,
+    *,
+    user: str,
+    item: str,
+    value: str | None = None,
+    time: str | None = None,
+    values: Values = "auto",
+    **options: Any,
 ) -> Dataset:
-    """A dataset from a pandas, polars or pyarrow table; `options` as in `from_arrays`. Dates become unix seconds."""
-    return from_arrays(**frame_columns(frame, user=user, item=item, value=value, time=time), **options)
+    """A dataset from a pandas, polars or pyarrow table; dates become unix seconds.
+
+    values, options : as in `from_arrays`; the values of a column called plays, count, ... are counts.
+    """
+    columns = frame_columns(frame, user=user, item=item, value=value, time=time)
+    data = from_arrays(**columns, values=values, **options)
+    return as_counts(data) if values == "auto" and means_counts(value) else data
 
 
 def frame_columns(

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any
 
-from ..data import Dataset, Duplicates, from_arrays
+from ..data import Dataset, Duplicates, Values, from_arrays
 from ..data.columns import convert, row_number, text_kind
+from ..data.values import as_counts
 from ..errors import CorankError, shorten
-from .column_names import Columns, choose
+from .column_names import Columns, choose, means_counts
 from .csv_format import columns_of, sniff
 from .parquet import is_parquet, parquet_columns, parquet_names
 from .text_columns import drop_blank, line_number, read_text
@@ -29,6 +30,7 @@ def read_csv(
     separator: str | None = None,
     header: bool | None = None,
     duplicates: Duplicates = "last",
+    values: Values = "auto",
     **options: Any,
 ) -> Dataset:
     """A dataset from a text file with one row per line: .csv, .tsv, .txt, .dat, .data, gzipped or not.
@@ -36,7 +38,7 @@ def read_csv(
     user, item, value, time : column names, or positions ("0", "1", ...) where the file has no header. Columns that are
         not given are guessed (see `guess_columns`; the guess is logged); `value=""` or `time=""` means no such column.
     separator : one character or '::'; blanks may repeat. Detected by default, as is `header`.
-    duplicates, options : as in `from_arrays`.
+    duplicates, values, options : as in `from_arrays`; the values of a column called plays, count, ... are counts.
 
     Ids are integers if all of them are plain integers, else strings ("007" stays "007"; leading zeros are looked for in
     the first 10,000 rows). ISO dates become unix seconds (fractions are dropped, times without a zone are UTC); numeric
@@ -48,7 +50,10 @@ def read_csv(
     log.info("%s: %s", path, columns)
     names = {role: f"column {name!r} of '{path}'" for role, name in columns.roles().items()}
     series, lines = drop_blank(read_text(layout, columns))
-    return from_arrays(**convert(series, names, line_number(layout, lines)), duplicates=duplicates, **options)
+    data = from_arrays(
+        **convert(series, names, line_number(layout, lines)), duplicates=duplicates, values=values, **options
+    )
+    return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
 def read_parquet(
@@ -59,6 +64,7 @@ def read_parquet(
     value: str | None = None,
     time: str | None = None,
     duplicates: Duplicates = "last",
+    values: Values = "auto",
     **options: Any,
 ) -> Dataset:
     """A dataset from a Parquet file; columns are given or guessed as in `read_csv`."""
@@ -69,7 +75,8 @@ def read_parquet(
     frame = parquet_columns(file, roles.values())
     names = {role: f"column {name!r} of '{path}'" for role, name in roles.items()}
     series = {role: frame[name] for role, name in roles.items()}
-    return from_arrays(**convert(series, names, row_number), duplicates=duplicates, **options)
+    data = from_arrays(**convert(series, names, row_number), duplicates=duplicates, values=values, **options)
+    return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
 def guess_columns(

@@ -27,7 +27,7 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
     heads = [
         "",
         *map(metric_title, results.metrics),
-        *(["gain"] if results.gain else []),
+        *(["gain"] if results.between else []),
         *(["published"] if published else []),
         "p",
         "effect",
@@ -40,7 +40,7 @@ def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list
         small = "" if report.model == line.label else report.model
         row = [(line.label, small)]
         row += [(format_value(report[m]), format_interval(report.interval[m])) for m in results.metrics]
-        if results.gain:
+        if results.between:
             gained = results.gained(line.row)
             row.append(("" if gained is None else f"{round(gained, 2) + 0.0:.0%}", ""))  # not -0%
         if published:
@@ -70,8 +70,8 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         over = ", ".join(f"{line.label} {format_value(line.row.deviation[results.metrics[0]])}" for line in board)
         seeds = "different seeds on the same split" if results.one_split else "different seeds and splits"
         out.append(f"Mean of {best.runs} runs with {seeds}; standard deviation of {first} over the runs: {over}.")
-    if results.gain:
-        start, end = results.gain
+    if results.between:
+        start, end = results.between
         out.append(f"Gain: {first} on a scale from {start} (0%) to {end} (100%).")
     if any(line.p is not None for line in board):
         out.append(
@@ -97,8 +97,8 @@ def portrait(facts: Description) -> list[tuple[str, str]]:
         ("Interactions per item", _spread(facts.item_rows)),
         ("Most popular items", f"1% have {facts.top1_share:.0%} of the interactions, 10% have {facts.top10_share:.0%}"),
     ]
-    if facts.value.min < facts.value.max:
-        out.append(("Values", f"{facts.value.min:g} to {facts.value.max:g}, mean {facts.value.mean:.3g}"))
+    spread = f" from {facts.value.min:,.6g} to {facts.value.max:,.6g}, mean {facts.value.mean:.3g}"
+    out.append(("Values", "none" if facts.values == "none" else f"{facts.values}{spread}"))
     if facts.dates is not None:
         out.append(("Time", f"{facts.dates[0][:10]} to {facts.dates[1][:10]}"))
     edges = [f"{n:,} {side}" for side, n in (("user", facts.user_edges), ("item", facts.item_edges)) if n is not None]

@@ -134,8 +134,8 @@ def _peers(models: Mapping[str, Mapping[str, Scores]]) -> list[str]:
         ]
         ahead = sum(float(row[1]) >= float(row[2]) for row in rows)
         out += [
-            f"{ours} and {peer}, each with its defaults, NDCG@10 on the test rows: ours is at least as good on {ahead} of "
-            f"{len(rows)} datasets.",
+            f"{ours} and {peer}, each with its defaults, NDCG@10 on the test rows: ours is at least as good on {ahead} "
+            f"of {len(rows)} datasets.",
             md_table(["", f"corank {ours}", peer], rows),
         ]
     return out

@@ -124,7 +124,7 @@ class Model:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def used_params(self) -> dict[str, Any]:
-        """The hyper-parameters as they were used: after fit, those that were None have the value chosen for the data."""
+        """The hyper-parameters as they were used: once fitted, those that were None are as chosen for the data."""
         return {k: getattr(self, f"{k}_", None) if v is None else v for k, v in self.params().items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

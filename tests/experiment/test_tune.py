@@ -44,6 +44,7 @@ def test_what_is_left_to_the_data_is_tried_too(split):
     assert "share" not in tried[0]
     assert all("share" in t for t in tried[-2:])
     assert found.trials == trials
+    assert tune(Shrunk(dim=3, epochs=2), split, trials=1).params["share"] is None
 
 
 def test_a_search_begins_with_settings_that_were_best_elsewhere(split):
@@ -83,7 +84,6 @@ def test_starts_lie_in_the_ranges():
                     assert value in rule.search
                 else:
                     assert rule.search[0] <= value <= rule.search[1], (name, key, value)
-    assert tune(Shrunk(dim=3, epochs=2), split, trials=1).params["share"] is None
 
 
 def test_what_is_not_the_default_stays(split):

@@ -118,7 +118,7 @@ class WMF(FactorModel):
         users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.unique(rows.index).size
         rows_per_user = rows.index.size / users
         weight = float(self._weighted(rows).value.sum(dtype=np.float64)) / users
-        # The zeros of a user then weigh rho_scale times as much as the interactions, whatever the size of the catalogue.
+        # The zeros of a user then weigh rho_scale times as much as the interactions, however large the catalogue is.
         self.rho_ = self.rho_scale * weight / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
         weight += self.rho_ * (items - rows_per_user)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def dense(data):
 def test_scores_are_sums_of_similarities(similarity, neighbors):
     data = random_data()
     X = (dense(data) > 0).astype(float)
-    model = cr.ItemKNN(similarity=similarity, neighbors=neighbors, shrink=2.0).fit(data)
+    model = cr.ItemKNN(similarity=similarity, neighbors=neighbors, shrink=2.0, weighting="none").fit(data)
     S = reference.similarities(X, similarity, 2.0)
     if neighbors < 12:
         # Ties between kept and dropped neighbours are settled on float32 numbers, as the model sees them.
@@ -49,6 +51,18 @@ def test_tfidf_by_hand():
     np.testing.assert_allclose(model._score(np.arange(len(X), dtype=np.int32)), want, rtol=1e-4, atol=1e-5)
 
 
+def test_idf_is_tfidf_of_presence():
+    data = random_data(2)
+    ones = dataclasses.replace(data, value=np.ones_like(data.value))
+    users = np.arange(len(data.users), dtype=np.int32)
+    model = cr.ItemKNN(weighting="idf", shrink=1.0).fit(data)
+    np.testing.assert_array_equal(
+        model._score(users), cr.ItemKNN(weighting="tfidf", shrink=1.0).fit(ones)._score(users)
+    )
+    negative = dataclasses.replace(data, value=-data.value)
+    np.testing.assert_array_equal(model._score(users), cr.ItemKNN(shrink=1.0).fit(negative)._score(users))
+
+
 def test_bm25_by_hand():
     data = random_data(3)
     X = dense(data)
@@ -59,7 +73,7 @@ def test_bm25_by_hand():
     np.testing.assert_allclose(model._score(np.arange(len(X), dtype=np.int32)), want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("weighting", ["none", "value", "tfidf", "bm25"])
+@pytest.mark.parametrize("weighting", ["none", "idf", "value", "tfidf", "bm25"])
 def test_fold_in_of_a_training_user_is_that_user(weighting):
     data = random_data(4)
     model = cr.ItemKNN(weighting=weighting).fit(data)
@@ -98,7 +112,7 @@ def test_shrink_distrusts_few_shared_users():
     user = [1, 1, *np.repeat(np.arange(2, 22), 2)]
     item = ["rare", "rare too", *["usual", "usual too"] * 20]
     data = cr.from_arrays(user=user, item=item)
-    near = {shrink: cr.ItemKNN(shrink=shrink).fit(data) for shrink in (0.0, 10.0)}
+    near = {shrink: cr.ItemKNN(shrink=shrink, weighting="none").fit(data) for shrink in (0.0, 10.0)}
     top = {shrink: [m.similar_items([i])[i][0][1] for i in ("rare", "usual")] for shrink, m in near.items()}
     np.testing.assert_allclose(top[0.0], [1.0, 1.0], rtol=1e-5)
     np.testing.assert_allclose(top[10.0], [1 / 11, 20 / 30], rtol=1e-5)
@@ -107,7 +121,7 @@ def test_shrink_distrusts_few_shared_users():
 @pytest.mark.parametrize("weighting", ["value", "tfidf", "bm25"])
 def test_negative_values_cannot_be_weights(weighting):
     data = cr.from_arrays(user=[1, 1, 2], item=[1, 2, 2], value=[1.0, -2.0, 1.0])
-    with pytest.raises(cr.CorankError, match="-2: shift them or use weighting='none'"):
+    with pytest.raises(cr.CorankError, match="-2: shift them or use weighting='idf'"):
         cr.ItemKNN(weighting=weighting).fit(data)
     assert cr.ItemKNN().fit(data).recommend([2])[2][0][0] == 1
     model = cr.ItemKNN(weighting=weighting).fit(cr.from_arrays(user=[1, 1], item=[1, 2]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..training import Training
 
 SIMILARITIES = ("cosine", "jaccard", "conditional")
-WEIGHTINGS = ("none", "value", "tfidf", "bm25")
+WEIGHTINGS = ("none", "idf", "value", "tfidf", "bm25")
 K1, B = 1.2, 0.75  # of BM25, the usual values in text retrieval
 
 
@@ -38,16 +39,17 @@ class ItemKNN(Model):
     with `weighting="value"`: otherwise one item that a user plays all day decides both.
     """
 
-    neighbors: int = param(100, "number of similar items kept per item", low=1, search=(10, 500), log=True)
+    neighbors: int = param(200, "number of similar items kept per item", low=1, search=(10, 500), log=True)
     similarity: Literal["cosine", "jaccard", "conditional"] = param(
         "cosine",
         "similarity of two items, from the users they have in common",
         choices=SIMILARITIES,
         search=SIMILARITIES,
     )
-    weighting: Literal["none", "value", "tfidf", "bm25"] = param(
-        "none",
-        "weight of an interaction: 1 (none), its value, or the TF-IDF or BM25 weight of its value",
+    weighting: Literal["none", "idf", "value", "tfidf", "bm25"] = param(
+        "idf",
+        "weight of an interaction: 1 (none), less for users with many (idf), its value, or the TF-IDF or BM25 weight of its "
+        "value",
         choices=WEIGHTINGS,
         search=WEIGHTINGS,
     )
@@ -61,14 +63,21 @@ class ItemKNN(Model):
 
     value_scale_ = "linear"  # 'log' where the values were counts; files from before there was a choice do not hold it
 
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = (
+        {"weighting": "none", "similarity": "jaccard", "neighbors": 100},
+        {"weighting": "idf", "neighbors": 500},
+        {"weighting": "idf", "shrink": 50.0, "neighbors": 100},
+        {"weighting": "none", "neighbors": 20},
+    )
+
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         from ..kernels.knn import neighbors
         from ..kernels.threads import run
 
-        if self.weighting != "none" and data.value.min() < 0:
+        if self._uses_values and data.value.min() < 0:
             raise CorankError(
                 f"ItemKNN(weighting={self.weighting!r}) needs values of at least 0 and the smallest is "
-                f"{data.value.min():g}: shift them or use weighting='none'"
+                f"{data.value.min():g}: shift them or use weighting='idf'"
             )
         columns = data.csr(by="item")
         self.value_scale_ = "log" if data.values == "counts" else "linear"
@@ -89,7 +98,11 @@ class ItemKNN(Model):
         self.sim_indptr_ = row_ends(real.sum(axis=1))
         self.sim_index_, self.sim_value_ = items[real], best[real]
         # The weight of each training row in a score; empty means 1 each.
-        self.seen_value_ = np.empty(0, np.float32) if self.weighting == "none" else self._scaled(rows.value)
+        self.seen_value_ = self._scaled(rows.value) if self._uses_values else np.empty(0, np.float32)
+
+    @property
+    def _uses_values(self) -> bool:
+        return self.weighting not in ("none", "idf")
 
     def _scaled(self, value: Array) -> Array:
         return np.log1p(value) if self.value_scale_ == "log" else value
@@ -106,6 +119,8 @@ class ItemKNN(Model):
         def weigh(value: Array, user: Array, item: Array) -> Array:
             if self.weighting == "none":
                 return np.ones(value.size, np.float32)
+            if self.weighting == "idf":
+                return np.asarray(rarity[user], np.float32)
             if self.weighting == "value":
                 return self._scaled(value)
             if self.weighting == "tfidf":

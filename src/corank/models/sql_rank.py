@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,7 @@ class SQLRank(Listwise):
         None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
     )
 
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg_scale": 0.4}, {"epochs": 40}, {"reg_scale": 2.0})
     tasks: ClassVar[tuple[str, ...]] = ("implicit", "explicit", "sequential")
     task_params: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "implicit": {"feedback": "implicit"},

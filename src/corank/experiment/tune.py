@@ -123,9 +123,10 @@ def tune(
         if on_trial is not None and on_trial(event) is False:
             study.stop()
 
-    # The first trial is the model as given; None (chosen from the data) and 0 in a log range cannot be suggested.
-    given = {n: getattr(model, n) for n in ranges if getattr(model, n) is not None}
-    given = {n: value for n, value in given.items() if not (ranges[n][-1].log and value <= 0)}
+    # The first trial is the model as given; what a range does not hold (None, "auto", 0 on a log scale) stays as it is.
+    given = {
+        n: getattr(model, n) for n, (kind, *_, rule) in ranges.items() if _suggestible(getattr(model, n), kind, rule)
+    }
     sign = 1.0 if find_metric(metric).higher_is_better else -1.0
     study = optuna.create_study(
         study_name=_fingerprint(model, split, metric, options),
@@ -166,6 +167,12 @@ def _some_users(split: Split) -> Split:
         return split
     chosen = np.random.default_rng(0).choice(users, FEW_USERS, replace=False)
     return dataclasses.replace(split, valid=split.valid.take(np.isin(split.valid.user, chosen)))
+
+
+def _suggestible(value: Any, kind: type, rule: Any) -> bool:
+    if kind in (int, float):
+        return value is not None and not (rule.log and value <= 0)
+    return value in rule.search
 
 
 def _suggest(trial: Any, name: str, kind: type, optional: bool, default: Any, rule: Any) -> Any:

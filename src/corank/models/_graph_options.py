@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +19,8 @@ from ..training import logger
 Side = Literal["user", "item"]
 SIDES: tuple[Side, Side] = ("user", "item")
 
+SEARCHED = ("g", "dna-1", "dna-2")  # kinds that a search tries
+
 
 @dataclass(kw_only=True, eq=False)
 class GraphOptions(Model):
@@ -28,11 +31,15 @@ class GraphOptions(Model):
     reg_graph: float = param(0.1, "weight of the graph; 0 = none", low=0.0, search=(0.001, 10.0), log=True)
     user_graph: str = param(
         "auto",
-        "graph made from the data's user graph; auto = dna-2 where there is one",
+        "graph made from the data's user graph; auto = dna-2 where there is one (g with form shared)",
         choices=("auto", *KINDS),
+        search=SEARCHED,
     )
     item_graph: str = param(
-        "auto", "graph made from the data's item graph; auto = dna-2 where there is one", choices=("auto", *KINDS)
+        "auto",
+        "graph made from the data's item graph; auto = dna-2 where there is one (g with form shared)",
+        choices=("auto", *KINDS),
+        search=SEARCHED,
     )
     graph_weights: str = param(
         "",
@@ -43,12 +50,16 @@ class GraphOptions(Model):
     capacity: int = param(500, "number of nodes that a Bloom filter is sized for (dna)", low=1, high=10_000_000)
     error: float = param(0.1, "false-positive rate of a full Bloom filter (dna)", low=1e-6, high=0.5)
 
+    def _pointless(self, data: Dataset) -> Collection[str]:
+        absent = [f"{side}_graph" for side in SIDES if getattr(data, f"{side}_graph") is None]
+        return ("reg_graph", "form", *absent) if len(absent) == len(SIDES) else absent
+
     def _kind(self, data: Dataset, side: Side) -> str:
         """The kind of graph to make for a side; 'none' where no graph is used."""
         available = getattr(data, f"{side}_graph") is not None
         kind: str = getattr(self, f"{side}_graph")
         if kind == "auto":
-            kind = "dna-2" if available else "none"
+            kind = self._automatic() if available else "none"
         if kind == "none" or self.reg_graph == 0:
             return "none"
         if not available:
@@ -57,6 +68,10 @@ class GraphOptions(Model):
                 f"Dataset.with_graph (on the command line --{side}-edges FILE), or leave {side}_graph at 'auto'"
             )
         return kind
+
+    def _automatic(self) -> str:
+        """The kind of graph where none is named."""
+        return "dna-2"
 
     def _kinds(self, data: Dataset) -> dict[Side, str]:
         """The kind of graph per side; sides without a graph are left out."""

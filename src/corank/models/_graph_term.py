@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -129,11 +129,20 @@ class SmoothnessTerm:
 class GraphRegularised(GraphOptions):
     """A model whose objective has a graph term per side with a graph."""
 
-    form: str = param(
-        "ties",
+    reg_graph: float | None = param(  # type: ignore[assignment]  # depends on the form where it is not given
+        None,
+        "weight of the graph; 0 = none (default: 0.3 for form shared, where it is relative to the regularisation, else "
+        "0.1)",
+        low=0.0,
+        search=(0.01, 10.0),
+        log=True,
+    )
+    form: str | None = param(
+        None,
         "ties = neighbours get similar vectors, shared = a vector is the sum of its own component and of vectors "
-        "shared with the nodes around it",
+        "shared with the nodes around it (default: shared; ties, as published, where the kind of a graph is given)",
         choices=("ties", "shared"),
+        search=("ties", "shared"),
     )
     walk: float = param(
         0.5,
@@ -148,6 +157,19 @@ class GraphRegularised(GraphOptions):
         high=6,
     )
 
+    from_data: ClassVar[tuple[str, ...]] = ("form", "reg_graph")
+
+    def _choose(self, data: Dataset, rows: CSR) -> None:
+        super()._choose(data, rows)
+        published = {self.user_graph, self.item_graph} - {"auto", "none"} or self._weights() or self.threshold
+        usual = "ties" if published or self.order != 1 else "shared"
+        self.form_ = usual if self.form is None else self.form
+        weight = 0.3 if self.form_ == "shared" else 0.1
+        self.reg_graph_ = weight if self.reg_graph is None else self.reg_graph
+
+    def _automatic(self) -> str:
+        return "g" if self.form_ == "shared" else super()._automatic()
+
     def _graph_terms(self, data: Dataset, width: int) -> GraphTerms:
         """The terms of both sides; `width` is the number of parameters per row, the bias included."""
         kinds = self._kinds(data)
@@ -155,14 +177,14 @@ class GraphRegularised(GraphOptions):
         return GraphTerms(terms.get("user"), terms.get("item"))
 
     def _graph_term(self, data: Dataset, side: Side, kind: str, width: int) -> GraphTerm:
-        if self.form == "shared":
+        if self.form_ == "shared":
             self._check_shared()
             graph: CSR = getattr(data, f"{side}_graph")
             if graph.value.size and np.ptp(graph.value) > 0:
                 logger.warning("%s: form='shared' ignores the weights of the edges", self.name())
-            return SharedVectors(shells(graph, kind, walk=self.walk, **self._filter()), width, self.reg_graph)
+            return SharedVectors(shells(graph, kind, walk=self.walk, **self._filter()), width, self.reg_graph_)
         lap = self._laplacian(data, side, kind)
-        return SmoothnessTerm(lap if self.order == 1 else Iterated(lap, self.order), self.reg_graph)
+        return SmoothnessTerm(lap if self.order == 1 else Iterated(lap, self.order), self.reg_graph_)
 
     def _check_shared(self) -> None:
         name = type(self).__name__

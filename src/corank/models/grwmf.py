@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class GRWMF(GraphRegularised, WMF):
     """
 
     steps: int = param(3, "conjugate-gradient steps: per row (solver cg), per half-step on a side with a graph", low=1)
+
+    from_data: ClassVar[tuple[str, ...]] = (*GraphRegularised.from_data, *WMF.from_data)
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         graphs = self._graph_terms(data, width=self.dim)

@@ -48,8 +48,8 @@ class ItemKNN(Model):
     )
     weighting: Literal["none", "idf", "value", "tfidf", "bm25"] = param(
         "idf",
-        "weight of an interaction: 1 (none), less for users with many (idf), its value, or the TF-IDF or BM25 weight of its "
-        "value",
+        "weight of an interaction: 1 (none), less for users with many (idf), its value, or TF-IDF or BM25 weight of "
+        "its value",
         choices=WEIGHTINGS,
         search=WEIGHTINGS,
     )

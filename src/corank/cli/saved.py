@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
+from ..data.given import codes_in, pairs
+from ..data.split import Split
 from ..errors import CorankError, suggest
-from .options import Args, comma_separated, evaluation_options, given, open_table, writable
+from .options import Args, comma_separated, evaluation_options, given, open_source, writable
 from .show import ranking_text, say, titles_of
 
 
 def evaluate(args: Args) -> None:
     """Evaluate a saved model on new rows."""
-    from ..data.split import Split
     from ..evaluation.evaluate import evaluate as measure
     from ..experiment.options import METRICS
     from ..models import load
@@ -25,25 +26,30 @@ def evaluate(args: Args) -> None:
         raise CorankError(f"there is no protocol {protocol!r}{suggest(protocol, METRICS)}")
 
     model = load(args.model)
-    test = open_table(args)
-    user, item = model.users_.codes(test.users.ids)[test.user], model.items_.codes(test.items.ids)[test.item]
-    known = (user >= 0) & (item >= 0)
-    if not known.any():
-        raise CorankError(
-            f"none of the {len(test):,} rows of {args.file} has a user and an item that {args.model} knows"
-        )
-    if not known.all():
-        unknown = np.count_nonzero(~known)
-        say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
+    if args.file is None:
+        if args.test is None:
+            raise CorankError("say which rows to evaluate on: corank evaluate MODEL FILE, or --test FILE")
+        args.file, args.test = args.test, None
+    source = open_source(args)
+    test, notes = known_to(model, source.test if isinstance(source, Split) else source, args.model)
+    for note in notes:
+        say(note)
     owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, np.ones(owner.size, np.float32))
-    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known])
-    seen = _pairs_in_both(rows, train)
+    seen = int(np.isin(pairs(test), pairs(train)).sum())
     if seen:
         say(f"{seen:,} rows are in the model's training data: metrics are optimistic on training rows")
+    if isinstance(source, Split):
+        train = known_to(model, source.known(), args.model)[0]
+    elif model.order_matters:
+        raise CorankError(
+            f"{model.name()} predicts from histories in their order, which {args.model} does not keep: give the "
+            f"training rows too, as in  corank evaluate {args.model} TRAIN --test {args.file}"
+        )
     options = evaluation_options(args) | given(args, "seed")
     metrics = options.pop("metrics", METRICS[protocol])
-    split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
+    name = source.name if isinstance(source, Split) else f"rows of {Path(args.file).name}"
+    split = Split(train, test.take(np.zeros(len(test), np.bool_)), test, name, notes=notes)
     print(measure(model, split, metrics, **options))
 
 
@@ -83,8 +89,20 @@ def similar(args: Args) -> None:
     print(ranking_text(ranking, titles_of(model, args.titles), "item"))
 
 
-def _pairs_in_both(rows: Dataset, train: Dataset) -> int:
-    """The number of (user, item) pairs of `rows` that are in `train` too."""
-    items = len(rows.items)
-    one, other = (data.user.astype(np.int64) * items + data.item for data in (rows, train))
-    return int(np.isin(one, other).sum())
+def known_to(model: Any, rows: Dataset, path: str) -> tuple[Dataset, tuple[str, ...]]:
+    """The rows over the vocabularies of a model, without those that it cannot know, and a sentence about these."""
+    user, item = codes_in(model.users_, rows.users)[rows.user], codes_in(model.items_, rows.items)[rows.item]
+    known = (user >= 0) & (item >= 0)
+    if not known.any():
+        raise CorankError(f"none of the {len(rows):,} rows has a user and an item that {path} knows: check the ids")
+    time = None if rows.time is None else rows.time[known]
+    kept = Dataset(model.users_, model.items_, user[known], item[known], rows.value[known], time)
+    if known.all():
+        return kept, ()
+    counts = [
+        f"{np.unique(code[at < 0]).size:,} {side}s"
+        for side, code, at in (("user", rows.user, user), ("item", rows.item, item))
+        if (at < 0).any()
+    ]
+    left = f"{np.count_nonzero(~known):,} of {len(rows):,} rows are left out"
+    return kept, (f"{left}: the model does not know {' and '.join(counts)}",)

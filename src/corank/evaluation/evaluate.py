@@ -98,6 +98,7 @@ def evaluate(
         float(getattr(model, "fit_seconds_", np.nan)),
         _fingerprint(rows, known),
         top,
+        split.notes,
     )
 
 

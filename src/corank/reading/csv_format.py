@@ -15,7 +15,7 @@ from pathlib import Path
 from ..data.columns import INTERACTIONS, NUMBER, Wording, text_kind
 from ..errors import CorankError, shorten
 from .column_names import ROLES, WORDS, Columns, choose, guess
-from .text_files import head, records, squeezed
+from .text_files import existing_file, head, records, squeezed
 
 SAMPLE = 10_000  # rows that are read to detect the format
 SEPARATORS = ("::", ",", "\t", ";", "|", " ")
@@ -59,7 +59,7 @@ def sniff(
     encodings : tried in this order
     whole : read every row instead of the first ones
     """
-    path = Path(path)
+    path = existing_file(path, wording)
     text, complete = head(path, encodings, whole)
     if not text.strip():
         raise CorankError(f"file '{path}' is empty: a row is at least {wording.least}")
@@ -123,9 +123,11 @@ def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
 
 
 def ragged(path: Path, line: int, width: int, first: int, separator: str, wording: Wording) -> CorankError:
+    lists = "; layout='lists' (--layout lists) reads lines of `user item item ...`" if wording is INTERACTIONS else ""
     return CorankError(
         f"line {line:,} of file '{path}' has {width} field{'s' * (width != 1)} and the first line has {first}: "
         f"every line must have the same columns; repair it, or say another separator than {separator!r}{wording.to}"
+        f"{lists}"
     )
 
 

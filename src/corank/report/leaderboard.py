@@ -151,6 +151,7 @@ def as_dict(results: Results) -> dict[str, Any]:
     return {
         "name": results.name,
         "split": results.split.name,
+        "notes": list(results.split.notes),
         "protocol": str(results.best.report.protocol),
         "metrics": list(results.metrics),
         "verdict": verdict(results),
@@ -180,8 +181,9 @@ def text(results: Results) -> str:
         )
 
     report = results.best.report
-    out = [f"{results.name}: {report.split}, {report.users.size:,} users; {report.protocol}", "", put(heads)]
-    out += map(put, cells)
+    out = [f"{results.name}: {report.split}, {report.users.size:,} users; {report.protocol}"]
+    out += [f"note: {note}" for note in results.split.notes]
+    out += ["", put(heads), *map(put, cells)]
     if any(line.p is not None for line in results.lines):
         against = next(line.label for line in results.lines if line.best)
         out += ["", f"{p_note(first, against)}; {STARS_MEAN}"]

@@ -19,7 +19,7 @@ from .columns import text_kind
 from .csr import Array
 from .dataset import Dataset
 from .graph_alignment import renumbered
-from .split import Split, from_the_end, random_generator, require_dataset
+from .split import Split, from_the_end, random_generator, require_dataset, require_histories
 from .vocab import Vocab
 
 log = logging.getLogger("corank.reading")
@@ -53,10 +53,15 @@ def align(train: Dataset, test: Dataset, valid: Dataset | None = None, *, name: 
     nothing = first.take(np.zeros(len(first), np.bool_))
     split = Split(first, rest.get("valid", nothing), rest["test"], name)
     _check_overlap(split)
-    notes += _unknown(split) + _repeated(split)
+    return noted(dataclasses.replace(split, notes=tuple(notes)))
+
+
+def noted(split: Split) -> Split:
+    """The split with notes on test rows that no model can predict and on pairs in two parts, which are logged too."""
+    notes = (*split.notes, *_unknown(split), *_repeated(split))
     for note in notes:
-        log.warning("%s: %s", name, note)
-    return dataclasses.replace(split, notes=tuple(notes))
+        log.warning("%s: %s", split.name, note)
+    return dataclasses.replace(split, notes=notes)
 
 
 _PURPOSE = {"train": "learn from", "test": "evaluate on"}
@@ -150,6 +155,9 @@ def _with_labels_of(data: Dataset, other: Dataset) -> Dataset:
 def _check_overlap(split: Split) -> None:
     """Raise where training and test rows have nothing in common: files of other things, or other ids."""
     train, test = split.train, split.test
+    known = np.unique(train.user).size
+    if known > 0.99 * len(train) and not np.isin(test.user, train.user).mean() > 0.5:
+        require_histories(train.take(np.unique(train.user, return_index=True)[1]))
     for side in ("user", "item"):
         if side == "user" and train.user_graph is not None:
             continue  # cold-start users: what is known of them is their neighbours
@@ -172,7 +180,7 @@ def _unknown(split: Split) -> list[str]:
     if cold.any():
         notes.append(
             f"{cold.sum():,} of {len(test):,} test rows have an item without training rows ({_ids(test, 'item', cold)})"
-            ": no model can learn it; they are kept and count as misses"
+            ": no model can predict them; they are kept and count as misses"
         )
     new = ~np.isin(test.user, known.user)
     if new.any():
@@ -186,7 +194,7 @@ def _unknown(split: Split) -> list[str]:
 def _ids(data: Dataset, side: str, rows: NDArray[np.bool_]) -> str:
     """How many, and the first of them."""
     codes = np.unique(getattr(data, side)[rows])
-    first = getattr(data, f"{side}s").ids[codes[0]]
+    first = shorten(str(getattr(data, f"{side}s").ids[codes[0]]), 40)
     return f"{codes.size:,} {side}{'s' * (codes.size > 1)}, such as {first}"
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorankError
+from ..errors import CorankError, shorten
 from .csr import Array
 from .dataset import Dataset
 from .edges import symmetric
@@ -272,8 +272,20 @@ def _share(share: float, size: Array | int) -> Array:
     return np.floor(share * np.asarray(size) + 1e-9).astype(np.int64)
 
 
+def require_histories(data: Dataset) -> None:
+    """Raise where no user has a second row, as in a table of texts or of places: nothing can be learned of a user."""
+    users = np.unique(data.user)
+    if users.size == len(data):
+        first = shorten(str(data.users.ids[users[0]]), 40)
+        raise CorankError(
+            f"each of the {users.size:,} users has one row (the first is {first!r}): this is no table of interactions, "
+            "or another column is the user; name the columns with user=... and item=... (--user, --item)"
+        )
+
+
 def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], name: str) -> Split:
     if not test.any():
+        require_histories(data)
         raise CorankError(f"{name}: no user has enough rows for a test part; use holdout, or more data")
     return Split(data.take(~(valid | test)), data.take(valid), data.take(test), name)
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import difflib
 import logging
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from ..data import Dataset, settle_duplicates
 from ..data.split import Split
-from ..errors import CorankError
+from ..errors import CorankError, shorten
 from ..reading.packed import exists, is_zip
 from . import folders
 from .catalogue import CATALOGUE, info
@@ -78,6 +79,9 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
     elif place.exists():
         made = folders.read_tables(place, options)
         if made is None:
+            inside = ", ".join(sorted(p.name for p in place.iterdir() if p.is_dir())) if place.is_dir() else ""
+            if inside:
+                raise CorankError(f"{place} holds no table, but folders: give one of {shorten(inside, 200)}")
             raise CorankError(
                 f"{place} is not laid out like any known dataset: give the table in it (.csv, .tsv, .parquet), "
                 "or rename the files as their publisher does"
@@ -99,7 +103,13 @@ def open_split(path: str | Path, *, ordered: bool = False, **options: Any) -> Sp
     options = {key: value for key, value in options.items() if value is not None}
     place = Path(path).expanduser()
     if exists(place) and not is_zip(place):
-        return None
+        known = (
+            []
+            if options or place.suffix in TABLES
+            else [e for e in _recognise(place) if e.read is None and len(e.files) == 1]
+        )
+        files = holding(known[0], place.parent) if known else None
+        return None if files is None else read_split(known[0], files)
     if (parts := _own_parts(place)) is not None:
         return folders.read_parts(place, parts, options)
     known = _recognise(place) if place.exists() else [CATALOGUE[n] for n in (str(path),) if n in CATALOGUE]
@@ -154,12 +164,20 @@ def _recognise(path: Path) -> list[Info]:
         plain = path.name.removesuffix(".gz")
         # The file must be the whole dataset: one half of a published split is a table like any other.
         whole = [e for e in CATALOGUE.values() if e.read is not None or len(e.files) == 1]
-        entries = [e for e in whole if plain in e.files[0].split(" or ") and holding(e, path.parent)]
+        entries = [e for e in whole if _named(plain, e.files[0]) and holding(e, path.parent)]
+        for entry in () if entries else whole:
+            if any(_named(plain, file) for file in entry.files[1:]) and _is_place(entry, path.parent):
+                raise CorankError(f"{path} belongs to the ratings of {entry.name}: give {path.parent}, its folder")
         folder = path.parent
     else:
         entries = [e for e in CATALOGUE.values() if holding(e, path)]
         folder = path
     return [e for e in entries if _is_place(e, folder)] or entries
+
+
+def _named(name: str, pattern: str) -> bool:
+    """Whether a file has a name of the catalogue: 'a or b', where * stands for anything."""
+    return any(fnmatchcase(name, one) for one in pattern.split(" or "))
 
 
 def _is_place(entry: Info, folder: Path) -> bool:

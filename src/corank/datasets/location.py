@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data import Dataset, Duplicates, settle_duplicates
+from ..data.given import noted
 from ..data.split import Split
 from ..errors import CorankError
 from .archive import Files
@@ -88,7 +89,7 @@ def read_split(entry: Info, files: Files, duplicates: Duplicates | None = None) 
         parts = [settle_duplicates(part, duplicates, tell=True) for part in parts]
     log.info("%s: read as %s (%s), with its published split%s", files.place, entry.name, entry.title, beside)
     train, valid, test = parts
-    return Split(train, valid, test, f"{entry.name} as published{beside}")
+    return noted(Split(train, valid, test, f"{entry.name} as published{beside}"))
 
 
 def _contents(data: Dataset) -> list[str]:

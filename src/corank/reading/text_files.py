@@ -44,6 +44,7 @@ def head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]:
         complete = whole or not file.read(1)
     for magic, name, remedy in (
         (b"PAR1", "a Parquet file, not text", "use read_parquet"),
+        (b"MATLAB ", "a MATLAB file, not text", "give the folder of a known dataset, or write it as CSV"),
         (b'{"', "JSON, not a table", "write it as CSV, one row per line"),
         (b"[{", "JSON, not a table", "write it as CSV, one row per line"),
     ):

@@ -3,7 +3,7 @@
 from .catalogue import info
 from .entry import Info
 from .given import given_split
-from .loading import load, load_split, names, open_any, open_split
+from .loading import load, load_split, names, open_any, open_split, split_name
 from .location import default_root, locate
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "names",
     "open_any",
     "open_split",
+    "split_name",
 ]

@@ -65,8 +65,11 @@ def read_parts(place: Path, parts: Mapping[str, Path], options: dict[str, Any]) 
     unused = [path.name for path in tables_in(place) if path not in parts.values()]
     if unused:
         log.info("%s: %s not read: not a part of the split", place, shorten(", ".join(unused), 200))
-    shown = ", ".join(file.name for file in parts.values())
-    return align(read["train"], read["test"], read.get("valid"), name=f"given split of {place.name} ({shown})")
+    return align(read["train"], read["test"], read.get("valid"), name=given_name(place, parts))
+
+
+def given_name(place: Path, parts: Mapping[str, Path]) -> str:
+    return f"given split of {place.name} ({', '.join(file.name for file in parts.values())})"
 
 
 def read_tables(place: Path, options: dict[str, Any]) -> Dataset | None:

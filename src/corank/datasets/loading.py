@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import difflib
 import logging
+from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from ..reading.packed import exists, is_zip
 from . import folders
 from .catalogue import CATALOGUE, info
 from .entry import Info
-from .location import holding, locate, read_entry, read_split
+from .location import holding, locate, published_name, read_entry, read_split
 
 log = logging.getLogger("corank.datasets")
 
@@ -100,29 +102,34 @@ def open_split(path: str | Path, *, ordered: bool = False, **options: Any) -> Sp
         (ml-100k) does not count.
     options : as in `open_any`, for the tables of a folder.
     """
-    options = {key: value for key, value in options.items() if value is not None}
+    found = _find_split(path, ordered, {key: value for key, value in options.items() if value is not None})
+    return None if found is None else found[1]()
+
+
+def split_name(path: str | Path) -> str | None:
+    """The name of the split that a source comes with, if any, without reading it."""
+    found = _find_split(path, False, {})
+    return None if found is None else found[0]
+
+
+def _find_split(path: str | Path, ordered: bool, options: dict[str, Any]) -> tuple[str, Callable[[], Split]] | None:
+    """The name of the split that a source comes with, and what reads it; see `open_split`."""
     place = Path(path).expanduser()
-    if exists(place) and not is_zip(place):
-        known = (
-            []
-            if options or place.suffix in TABLES
-            else [e for e in _recognise(place) if e.read is None and len(e.files) == 1]
-        )
-        files = holding(known[0], place.parent) if known else None
-        return None if files is None else read_split(known[0], files)
-    if (parts := _own_parts(place)) is not None:
-        return folders.read_parts(place, parts, options)
-    known = _recognise(place) if place.exists() else [CATALOGUE[n] for n in (str(path),) if n in CATALOGUE]
-    if len({entry.files for entry in known}) > 1:
-        return None  # `open_any` says which ones to choose from
-    for entry in known:
-        if entry.read_split is None or (ordered and entry.read is not None):
-            continue
-        files = holding(entry, place) if place.exists() else locate(entry)
-        if files is not None and files.holds(entry.split_files):
-            rule = options.pop("duplicates", None)
+    if exists(place) and not is_zip(place):  # a file that holds both parts
+        own = [] if options or place.suffix in TABLES else [e for e in _recognise(place) if e.read is None]
+        held = [(e, files) for e in own if len(e.files) == 1 and (files := holding(e, place.parent)) is not None]
+    elif (parts := _own_parts(place)) is not None:
+        return folders.given_name(place, parts), lambda: folders.read_parts(place, parts, options)
+    else:
+        known = _recognise(place) if place.exists() else [CATALOGUE[n] for n in (str(path),) if n in CATALOGUE]
+        if len({entry.files for entry in known}) > 1:
+            return None  # `open_any` says which ones to choose from
+        own = [e for e in known if e.read_split is not None and not (ordered and e.read is not None)]
+        held = [(e, files) for e in own if (files := holding(e, place) if place.exists() else locate(e)) is not None]
+    for entry, files in held:
+        if files.holds(entry.split_files):
             _no_options(path, options)
-            return read_split(entry, files, rule)
+            return published_name(entry), partial(read_split, entry, files, options.get("duplicates"))
     return None
 
 

@@ -82,14 +82,18 @@ def read_split(entry: Info, files: Files, duplicates: Duplicates | None = None) 
     """The published split, which is named after the dataset."""
     assert entry.read_split is not None  # the caller has checked it
     data, is_test = entry.read_split(files)
-    beside = f" ({' and '.join(entry.split_files)})" if entry.split_files else ""
     nothing = np.zeros(len(data), np.bool_)
     parts = [data.take(~is_test), data.take(nothing), data.take(is_test)]
     if duplicates is not None:
         parts = [settle_duplicates(part, duplicates, tell=True) for part in parts]
-    log.info("%s: read as %s (%s), with its published split%s", files.place, entry.name, entry.title, beside)
+    log.info("%s: read as %s (%s), with its published split", files.place, entry.name, entry.title)
     train, valid, test = parts
-    return noted(Split(train, valid, test, f"{entry.name} as published{beside}"))
+    return noted(Split(train, valid, test, published_name(entry)))
+
+
+def published_name(entry: Info) -> str:
+    beside = f" ({' and '.join(entry.split_files)})" if entry.split_files else ""
+    return f"{entry.name} as published{beside}"
 
 
 def _contents(data: Dataset) -> list[str]:

@@ -73,13 +73,14 @@ def opened(
         name = f"given split ({files})" if files else "given split"
         return align(rows["train"].with_graph(*edges), rows["test"], rows.get("valid"), name=name)
     if isinstance(data, str | Path):
-        from ..datasets import open_split
+        from ..datasets import open_split, split_name
 
-        own = open_split(data, ordered=ordered and split == "auto", **dict(columns))
-        if own is not None and split in ("auto", "published"):
-            return _changed(own, positive, *edges)
-        if own is not None:
-            logger.warning("%s is not used: split %r divides all rows anew", own.name, split)
+        if split in ("auto", "published"):
+            own = open_split(data, ordered=ordered and split == "auto", **dict(columns))
+            if own is not None:
+                return _changed(own, positive, *edges)
+        elif (unused := split_name(data)) is not None:
+            logger.warning("%s is not used: split %r divides all rows anew", unused, split)
     if split == "published":
         raise CorankError(
             "split 'published' is for data with a split of its own, such as ml-1m-wu-200 or a folder with train.csv "

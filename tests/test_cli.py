@@ -248,7 +248,7 @@ MISTAKES = [
     ("fit wmf {r} -o x.corank --edges {r}", "did you mean '--"),
     ("fit sasrec {r} -o x.corank --no-bf16 true", "'true' follows it: write --bf16 for yes, --no-bf16 for no"),
     ("fit sasrec {r} -o x.corank --bf16=false", "'false' follows it: write --bf16 for yes, --no-bf16 for no"),
-    ("compare {r} --split published", "split 'published' is for an experiment file that names a dataset"),
+    ("compare {r} --split published", "split 'published' is for data with a split of its own"),
     ("fit sasrec {r} -o x.corank --bf16 true", "write --bf16 for yes, --no-bf16 for no"),
     ("fit sasrec --bf16 false {r} -o x.corank", "--bf16 takes no value, and 'false' follows it"),
     ("compare {r} --popular 1", "write --popular for yes, nothing for no"),

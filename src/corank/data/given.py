@@ -210,7 +210,7 @@ def _repeated(split: Split) -> list[str]:
         count = int(np.isin(pairs(rows), pairs(getattr(split, one))).sum())
         if count and count == len(rows) and other == "test":
             raise CorankError(
-                f"{split.name}: all {count:,} test rows are {what} rows, so that nothing is left to predict: give others"
+                f"{split.name}: all {count:,} test rows are {what} rows, and nothing is left to predict: give others"
             )
         if count:
             target = {"test": "test", "valid": "validation"}[other]

@@ -150,7 +150,7 @@ def test_the_command_line(parts: Path, tmp_path: Path, capsys, monkeypatch) -> N
     put(tmp_path / "new.csv", "user,item,rating\n1,1,3\n1,999,3\n777,1,2\n")
     assert main(["evaluate", "m.corank", "--test", "new.csv"]) == 0
     out, err = capsys.readouterr()
-    assert "2 of 3 rows are left out: the model does not know 1 users and 1 items" in out
+    assert "2 of 3 rows are left out: the model does not know 1 user and 1 item" in out
     assert main(["evaluate", "m.corank"]) == 2
     assert "say which rows to evaluate on" in capsys.readouterr().err
     assert main(["compare", train, "--test", test, "--split", "holdout"]) == 2

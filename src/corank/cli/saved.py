@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
+from ..data.edges import counted
 from ..data.given import codes_in, pairs
 from ..data.split import Split
 from ..errors import CorankError, suggest
@@ -32,8 +33,6 @@ def evaluate(args: Args) -> None:
         args.file, args.test = args.test, None
     source = open_source(args)
     test, notes = known_to(model, source.test if isinstance(source, Split) else source, args.model)
-    for note in notes:
-        say(note)
     owner = np.repeat(np.arange(len(model.users_)), np.diff(model.seen_indptr_)).astype(np.int32)
     train = Dataset(model.users_, model.items_, owner, model.seen_index_, np.ones(owner.size, np.float32))
     seen = int(np.isin(pairs(test), pairs(train)).sum())
@@ -100,7 +99,7 @@ def known_to(model: Any, rows: Dataset, path: str) -> tuple[Dataset, tuple[str, 
     if known.all():
         return kept, ()
     counts = [
-        f"{np.unique(code[at < 0]).size:,} {side}s"
+        counted(np.unique(code[at < 0]).size, side)
         for side, code, at in (("user", rows.user, user), ("item", rows.item, item))
         if (at < 0).any()
     ]

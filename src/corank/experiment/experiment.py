@@ -156,7 +156,7 @@ class Experiment:
         if isinstance(data, Split):
             if not isinstance(self.data, Split | Mapping):  # one that comes with the data may have no validation rows
                 data = with_validation(data, ordered=ordered, seed=seed)
-            return dataclasses.replace(data, notes=(*data.notes, *[FINAL_FIT] * data.valid_from_train))
+            return dataclasses.replace(data, notes=(*data.notes, FINAL_FIT)) if data.valid_from_train else data
         rated = self.protocol_options()["protocol"] == "rated"
         return cut(data, self.split, rated=rated, ordered=ordered, seed=seed)
 

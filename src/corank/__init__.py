@@ -16,6 +16,7 @@ _NAMES = {
     "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_scipy"),
     "reading.frames": ("from_frame",),
     "reading.tables": ("read_csv", "read_parquet"),
+    "datasets.given": ("given_split",),
     "data.split": (
         "Split",
         "cold_users",

@@ -15,6 +15,7 @@ from .data.split import leave_last_out as leave_last_out
 from .data.split import strong_generalization as strong_generalization
 from .data.split import time_cut as time_cut
 from .datasets import synthetic as synthetic
+from .datasets.given import given_split as given_split
 from .errors import CorankError as CorankError
 from .errors import MissingExtra as MissingExtra
 from .errors import ModelFileError as ModelFileError

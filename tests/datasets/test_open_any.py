@@ -52,10 +52,10 @@ def test_open_any_tells_the_two_sequence_forms_apart(root: Path) -> None:
 
 
 def test_open_any_half_of_a_split_is_that_half(root: Path) -> None:
-    put(root / "ml1m" / "training.ratings", "1 10 5\n1 20 4\n")
-    half = put(root / "ml1m" / "test.ratings", "1 30 3\n")
-    assert len(datasets.open_any(half)) == 1
-    assert len(datasets.open_any(half.parent)) == 3
+    put(root / "ml1m" / "training.ratings", "1 10 5\n1 20 4\n2 20 4\n")
+    half = put(root / "ml1m" / "test.ratings", "2 10 3\n1 30 2\n")
+    assert len(datasets.open_any(half)) == 2
+    assert len(datasets.open_any(half.parent)) == 5
 
 
 def notices(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -147,7 +147,7 @@ def test_squeezing_leaves_one_blank_between_fields() -> None:
         (b"alice\nbob\n", "only one column was found in .*'alice'"),
         (b"x" * 200 + b"\n", "only one column"),
         (b"1,2\n\xff\xfe,3\n", "not UTF-8 text .byte 4 is 0xff"),
-        (b"PK\x03\x04rest", "is a zip archive, not text: unpack it"),
+        (b"PK\x03\x04rest", "ends early or is damaged"),
         (b"PAR1rest", "cannot be read as Parquet"),
         (b"\x00\x01\x02garbage", "zero bytes"),
         ("user,item\n1,2\n".encode("utf-16"), "UTF-16"),

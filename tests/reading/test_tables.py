@@ -334,11 +334,6 @@ def test_real_titles(shared_data: Path) -> None:
         assert dict(zip(ids, titles, strict=True))[1] == "Toy Story (1995)"
 
 
-def test_real_sequences_in_lines_are_not_taken_for_ratings(shared_data: Path) -> None:
-    with pytest.raises(cr.CorankError, match="every line must have the same columns"):
-        cr.read_csv(shared_data / "s3rec-sequences" / "Beauty.txt")
-
-
 def test_a_bad_time_is_the_one_that_is_named(tmp_path):
     """Among numbers a word is wrong, among dates a number: the row that differs is blamed, not the others."""
     for times, line in ((["1", "x", "3"], 3), (["2024-01-31", "2024-02-01", "soon"], 4)):

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..data.split import Split
 from ..errors import CorankError
-from .options import EDGES, TABLE, Args, comma_separated, evaluation_options, given, open_table, writable
+from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
 
 
@@ -48,7 +49,7 @@ def compare_models(args: Args) -> None:
 
     command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
     if args.file.endswith(".toml"):
-        table = given(args, *TABLE, "positive")
+        table = given(args, *TABLE, *PARTS, "positive")
         if table:
             raise CorankError(
                 f"--{next(iter(table))} is for a table: in {args.file} write it as an option or in [columns]"
@@ -57,9 +58,9 @@ def compare_models(args: Args) -> None:
         for key, value in given(args, *EDGES).items():
             setattr(experiment, key, value)
     else:
-        experiment = Experiment(data=open_table(args), name=Path(args.file).name)
+        experiment = Experiment(data=open_divided(args), name=Path(args.file).name)
     options = evaluation_options(args) | given(args, "tune", "seed", "task")
-    if args.split:
+    if args.split and not isinstance(experiment.data, Split):
         options["split"] = args.split
     if args.models is not None:
         options["models"] = comma_separated(args.models, "--models")

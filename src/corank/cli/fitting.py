@@ -6,17 +6,23 @@ import itertools
 import shlex
 import time
 from pathlib import Path
+from typing import Any
 
+from ..data import Dataset
+from ..data.given import with_validation
+from ..data.split import Split
 from ..data.values import words
 from .options import (
     EDGES,
+    PARTS,
     TABLE,
     Args,
     evaluation_options,
     files_read,
     given,
     model_of,
-    open_table,
+    open_divided,
+    open_source,
     params_given,
     writable,
 )
@@ -24,24 +30,17 @@ from .show import Steps, epoch_values, say
 
 
 def fit(args: Args) -> None:
-    """Train one model on all rows and save it."""
+    """Train one model on all rows, or on the training rows of a given split, and save it."""
     model = model_of(args)
     out = Path(args.out)
     for path in [out, *([Path(args.checkpoint)] if args.checkpoint else [])]:
         writable(path.parent, path, sources=files_read(args))
-    data = open_table(args)
+    data, valid, split = _rows_to_fit(args, model)
     if given(args, *EDGES) and model.graph == "unused":
         effect = "the edges add users and have no other effect" if args.user_edges else "the edges have no effect"
         say(f"{args.model} does not use a graph: {effect}")
     if data.values == "counts" and (model.needs_ratings or model.predicts_ratings):
         say(f"{args.model} treats values as ratings, and these are {words(data)}: for counts use wmf, item_knn or ease")
-    valid = None
-    if model.params().get("patience") is not None:
-        from ..experiment.experiment import Experiment
-
-        held_out = Experiment(data=data).make_split().refit()
-        data, valid = held_out.train, held_out.test
-        say(f"patience: {len(valid):,} held-out validation rows ({held_out.name}) for early stopping")
     with Steps() as steps:
         start = time.perf_counter()
         model.fit(data, valid=valid, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
@@ -51,7 +50,44 @@ def fit(args: Args) -> None:
     ended = f" after epoch {last['epoch']}, stopped early" if stopped and last else ""
     took = f"{args.model} fitted in {time.perf_counter() - start:.1f} s{ended}"
     say(", ".join([took, *epoch_values(last)]) + f"; saved to {out}")
-    say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[0]))}")
+    if split is not None and args.test:
+        from ..evaluation.evaluate import evaluate
+        from ..experiment.options import METRICS
+
+        print(evaluate(model, split, METRICS["full"]))
+    elif split is not None:
+        say(f"evaluate it on the test rows:  corank evaluate {shlex.join([str(out), args.file])}")
+    say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[data.user[0]]))}")
+
+
+def _rows_to_fit(args: Args, model: Any) -> tuple[Dataset, Dataset | None, Split | None]:
+    """The rows to fit on, those for early stopping if the model does that, and the split whose test rows are left."""
+    stops = model.params().get("patience") is not None
+    if args.valid and not args.test:  # two parts: what is not learned from is for early stopping
+        args.test, args.valid = args.valid, None
+        split = open_source(args)
+        assert isinstance(split, Split)  # test rows are given
+        args.test = None
+        if not stops:
+            say(f"{args.model} does not stop early (it has no patience), so the validation rows are not used")
+        return split.train, split.test if stops else None, None
+    data = open_source(args)
+    if isinstance(data, Split) and args.all_rows:
+        say(f"fitted on all rows: {data.name} is not used")
+        data = data.all_rows()
+    if isinstance(data, Split):
+        if not stops:
+            return data.train.join(data.valid), None, data
+        chosen = with_validation(data)
+        say(f"patience: {len(chosen.valid):,} validation rows ({chosen.name}) for early stopping")
+        return chosen.train, chosen.valid, data
+    if not stops:
+        return data, None, None
+    from ..experiment.experiment import Experiment
+
+    held_out = Experiment(data=data).make_split().refit()
+    say(f"patience: {len(held_out.test):,} held-out validation rows ({held_out.name}) for early stopping")
+    return held_out.train, held_out.test, None
 
 
 def tune(args: Args) -> None:
@@ -63,7 +99,9 @@ def tune(args: Args) -> None:
     out = Path(args.out or f"{args.model}.toml")
     writable(out.parent, out, sources=files_read(args))
     options = evaluation_options(args)
-    experiment = Experiment(data=open_table(args), split=args.split or "auto", **options, **given(args, "task"))
+    data = open_divided(args)
+    split = "auto" if isinstance(data, Split) else args.split or "auto"
+    experiment = Experiment(data=data, split=split, **options, **given(args, "task"))
     experiment.check()
     with Steps() as steps:
         found = search(
@@ -79,6 +117,6 @@ def tune(args: Args) -> None:
     found.write(out)
     say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")
-    flags = [(f"--{k.replace('_', '-')}", str(v)) for k, v in given(args, *TABLE, "positive", *EDGES).items()]
+    flags = [(f"--{k.replace('_', '-')}", str(v)) for k, v in given(args, *TABLE, "positive", *EDGES, *PARTS).items()]
     words = [args.model, args.file, *itertools.chain(*flags), "--params", str(out), "-o", "m.corank"]
     say(f"use it:  corank fit {shlex.join(words)}")

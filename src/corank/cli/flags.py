@@ -15,6 +15,7 @@ def model_and_file(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument("model", metavar="MODEL", help=f"one of: {', '.join(available())}")
     parser.add_argument("file", metavar="FILE", help="ratings as CSV, Parquet, a known archive or a dataset name")
     data_flags(parser)
+    part_flags(parser)
     edge_flags(parser)
     if not argv or argv[0] != parser.prog.split()[-1]:
         return
@@ -69,6 +70,11 @@ def data_flags(parser: argparse.ArgumentParser) -> None:
     for column in ("user", "item", "value", "time"):
         group.add_argument(f"--{column}", metavar="COLUMN", help=f"column with the {column}s (default: guessed)")
     group.add_argument("--separator", help="between columns (default: guessed)")
+    group.add_argument(
+        "--layout",
+        choices=("rows", "lists"),
+        help="rows: one interaction per line; lists: one user per line, `user item item ...` (default: guessed)",
+    )
     group.add_argument("--duplicates", help="repeated pairs: last, first, sum, mean, max, keep or error (default last)")
     group.add_argument(
         "--values",
@@ -76,6 +82,12 @@ def data_flags(parser: argparse.ArgumentParser) -> None:
         help="kind of the values: ratings (on a scale), counts, or none to ignore them (default auto: detected)",
     )
     group.add_argument("--positive", type=float, metavar="V", help="drop rows with a value below V")
+
+
+def part_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a given split")
+    group.add_argument("--test", metavar="FILE", help="test rows; FILE are the training rows then")
+    group.add_argument("--valid", metavar="FILE", help="validation rows (default: cut from the training rows)")
 
 
 def edge_flags(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +105,8 @@ def protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
     if split:
         group.add_argument(
             "--split",
-            help="leave_last_out, holdout, time_cut, strong_generalization or cold_users (default: by the data)",
+            help="leave_last_out, holdout, time_cut, strong_generalization or cold_users (default: the split that the "
+            "data comes with, else by time if there are timestamps, else holdout)",
         )
     group.add_argument(
         "--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; models are ranked by the first"

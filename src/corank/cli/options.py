@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Dataset
+from ..data.split import Split
 from ..data.values import words
 from ..errors import CorankError
 from .show import say
 
 Args = argparse.Namespace
-TABLE = ("user", "item", "value", "time", "separator", "duplicates", "values")
+TABLE = ("user", "item", "value", "time", "separator", "layout", "duplicates", "values")
+PARTS = ("test", "valid")
 EDGES = ("user_edges", "item_edges")
 
 
@@ -38,9 +40,54 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
     return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
 
 
+def open_divided(args: Args) -> Dataset | Split:
+    """The table of a command that needs validation rows; those of a given split may be cut from its training rows."""
+    from ..data.given import with_validation
+
+    data = open_source(args)
+    if isinstance(data, Dataset):
+        return data
+    return with_validation(data, ordered=args.task == "sequential", seed=getattr(args, "seed", None) or 0)
+
+
+def open_source(args: Args) -> Dataset | Split:
+    """The table of a command; a split where one is given (--test) or comes with the data, and no other is asked for."""
+    from ..experiment.source import opened
+    from ..reading.edge_tables import edge_file
+
+    edges = {name: getattr(args, name, None) for name in EDGES}
+    for path in given(args, *EDGES).values():
+        edge_file(path, args.file)
+    data = opened(
+        args.file,
+        columns=given(args, *TABLE),
+        positive=args.positive,
+        split=getattr(args, "split", None) or "auto",
+        ordered=getattr(args, "task", None) == "sequential",
+        seed=getattr(args, "seed", None) or 0,
+        **edges,
+        **{name: getattr(args, name, None) for name in PARTS},
+    )
+    if isinstance(data, Dataset):
+        counts = f"{len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items"
+        say(f"{args.file}: {counts}, {words(data)}")
+    else:
+        sizes = [f"{len(part):,} {name}" for name, part in _parts(data).items()]
+        say(
+            f"{data.name}: {', '.join(sizes)} rows, {len(data.train.users):,} users, {len(data.train.items):,} items"
+            f", {words(data.train)}"
+        )
+    return data
+
+
+def _parts(split: Split) -> dict[str, Dataset]:
+    named = {"training": split.train, "validation": split.valid, "test": split.test}
+    return {name: part for name, part in named.items() if len(part)}
+
+
 def files_read(args: Args) -> list[str]:
     """The files that a command reads, which it must not overwrite."""
-    return [args.file, *given(args, *EDGES).values()]
+    return [args.file, *given(args, *EDGES, *PARTS).values()]
 
 
 def model_of(args: Args) -> Any:

@@ -12,7 +12,16 @@ from ..errors import CorankError, suggest
 from . import data as data_commands
 from . import experiments, fitting, models, saved
 from . import graph as graph_commands
-from .flags import data_flags, edge_flags, graph_flags, list_flags, model_and_file, protocol_flags, task_flag
+from .flags import (
+    data_flags,
+    edge_flags,
+    graph_flags,
+    list_flags,
+    model_and_file,
+    part_flags,
+    protocol_flags,
+    task_flag,
+)
 
 _YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help shows the options; to try it: corank demo"
@@ -85,14 +94,16 @@ def _experiment_commands(command: Command) -> None:
     )
     compare.add_argument("--seed", type=int, help="random seed of splits, negatives and models (default 0)")
     data_flags(compare)
+    part_flags(compare)
     edge_flags(compare)
     protocol_flags(compare)
     task_flag(compare)
 
 
 def _training_commands(command: Command, argv: list[str]) -> None:
-    fit = command("fit", fitting.fit, "train one model on all rows and save it")
+    fit = command("fit", fitting.fit, "train one model and save it")
     model_and_file(fit, argv)
+    fit.add_argument("--all-rows", action="store_true", help="learn from the test rows of a given split too")
     fit.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save it, e.g. m.corank")
     fit.add_argument(
         "--checkpoint", metavar="FILE", help="file for the state of training: an interrupted fit resumes from it"
@@ -120,9 +131,12 @@ def _saved_model_commands(command: Command, argv: list[str]) -> None:
     rows = "test rows; those with users or items unknown to the model are left out"
     evaluate.add_argument(
         "file",
+        nargs="?",
         metavar="FILE",
         help="the data that the lists are for, which is split as in `compare`" if lists else rows,
     )
+    evaluate.add_argument("--test", metavar="FILE", help="test rows")
+    evaluate.add_argument("--valid", metavar="FILE", help="validation rows of a given split")
     evaluate.add_argument(
         "--lists",
         metavar="LISTS",

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
+from ..data.edges import counted
+from ..data.given import codes_in
 from ..data.split import Split
 from ..errors import CorankError, suggest
 from ..ranking import Ranking
 from ..ranking_file import format_of, write_lists
 from .items import ItemFinder
-from .options import Args, evaluation_options, given, open_table, writable
+from .options import Args, evaluation_options, given, open_divided, open_source, writable
 from .show import ranking_text, say
 
 CHUNK = 20_000  # users whose lists are in memory at a time
@@ -43,7 +45,8 @@ def _split_of_data(args: Args, options: dict[str, Any]) -> Split:
     """The split of the table, as `compare` makes it."""
     from ..experiment.experiment import Experiment
 
-    experiment = Experiment(data=open_table(args), split=args.split or "auto", **options)
+    args.task = None
+    experiment = Experiment(data=open_divided(args), split=args.split or "auto", **options)
     experiment.check()
     split = experiment.make_split()
     say(f"{split.name}: {len(split.test):,} test rows of {len(split.users):,} users")
@@ -56,23 +59,21 @@ def _model_and_split(args: Args) -> tuple[Any, Split]:
     from ..models import load
 
     model = load(args.model)
-    test = open_table(args)
-    user, item = model.users_.codes(test.users.ids)[test.user], model.items_.codes(test.items.ids)[test.item]
-    known = (user >= 0) & (item >= 0)
-    if not known.any():
-        raise CorankError(
-            f"none of the {len(test):,} rows of {args.file} has a user and an item that {args.model} knows"
-        )
-    if not known.all():
-        unknown = np.count_nonzero(~known)
-        say(f"{unknown:,} of {len(test):,} rows have a user or item that the model does not know: left out")
-    rows = Dataset(model.users_, model.items_, user[known], item[known], test.value[known], values=test.values)
-    learned = model._training_rows()
-    owner = np.repeat(np.arange(learned.rows), np.diff(learned.indptr)).astype(np.int32)
-    train = Dataset(model.users_, model.items_, owner, learned.index, np.ones(owner.size, np.float32))
+    if args.file is None:
+        if args.test is None:
+            raise CorankError("say which rows to evaluate on: corank evaluate MODEL FILE, or --test FILE")
+        args.file, args.test = args.test, None
+    source = open_source(args)
+    rows, notes = known_to(model, source.test if isinstance(source, Split) else source, args.model)
     warn_of_training_rows(model, rows)
-    split = Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, f"rows of {Path(args.file).name}")
-    return model, split
+    if isinstance(source, Split):
+        train, name = known_to(model, source.known(), args.model)[0], source.name
+    else:
+        learned = model._training_rows()
+        owner = np.repeat(np.arange(learned.rows), np.diff(learned.indptr)).astype(np.int32)
+        train = Dataset(model.users_, model.items_, owner, learned.index, np.ones(owner.size, np.float32))
+        name = f"rows of {Path(args.file).name}"
+    return model, Split(train, rows.take(np.zeros(len(rows), np.bool_)), rows, name, notes=notes)
 
 
 def recommend(args: Args) -> None:
@@ -151,3 +152,22 @@ def _give(args: Args, items: ItemFinder, what: str, parts: Sequence[Callable[[],
         return
     for ranking in rankings:
         print(ranking_text(ranking, items.titles if ranking.vocab is own else {}, what))
+
+
+def known_to(model: Any, rows: Dataset, path: str) -> tuple[Dataset, tuple[str, ...]]:
+    """The rows over the vocabularies of a model, without those that it cannot know, and a sentence about these."""
+    user, item = codes_in(model.users_, rows.users)[rows.user], codes_in(model.items_, rows.items)[rows.item]
+    known = (user >= 0) & (item >= 0)
+    if not known.any():
+        raise CorankError(f"none of the {len(rows):,} rows has a user and an item that {path} knows: check the ids")
+    time = None if rows.time is None else rows.time[known]
+    kept = Dataset(model.users_, model.items_, user[known], item[known], rows.value[known], time, values=rows.values)
+    if known.all():
+        return kept, ()
+    counts = [
+        counted(np.unique(code[at < 0]).size, side)
+        for side, code, at in (("user", rows.user, user), ("item", rows.item, item))
+        if (at < 0).any()
+    ]
+    left = f"{np.count_nonzero(~known):,} of {len(rows):,} rows are left out"
+    return kept, (f"{left}: the model does not know {' and '.join(counts)}",)

@@ -60,15 +60,26 @@ def _attach(data: Dataset, side: str, edges: Edges, grow: bool) -> Dataset:
     graph = _renumber(graph, vocab.codes(ids), len(vocab))
     log.info("%s: %s", where, _summary(graph, side, ids[~known], grow))
     _warn_of_mismatch(ids, known, old, side, where)
-    changes: dict[str, Any] = {f"{side}s": vocab, f"{side}_graph": graph, side: codes[: len(old)][getattr(data, side)]}
-    labels = getattr(data, f"{side}_labels").items()
-    changes[f"{side}_labels"] = {name: _extend(label, codes[: len(old)], len(vocab)) for name, label in labels}
+    changes = renumbered(data, side, vocab, codes[: len(old)])
+    return dataclasses.replace(data, **{**changes, f"{side}_graph": graph})
+
+
+def renumbered(data: Dataset, side: str, vocab: Vocab, places: NDArray[Any]) -> dict[str, Any]:
+    """The fields of the dataset that change when its users (or items) get another vocabulary: code c becomes places[c].
+
+    Labels of new users or items are '', NaN or -1, and these have no neighbours in the graph.
+    """
+    labels, graph = getattr(data, f"{side}_labels").items(), getattr(data, f"{side}_graph")
+    changes: dict[str, Any] = {f"{side}s": vocab, side: places[getattr(data, side)]}
+    changes[f"{side}_labels"] = {name: _extend(label, places, len(vocab)) for name, label in labels}
+    if graph is not None:
+        changes[f"{side}_graph"] = _renumber(graph, places, len(vocab))
     if data.comparisons is not None:
         compared = data.comparisons.copy()
         at = slice(0, 1) if side == "user" else slice(1, 3)
-        compared[:, at] = codes[compared[:, at]]
+        compared[:, at] = places[compared[:, at]]
         changes["comparisons"] = compared
-    return dataclasses.replace(data, **changes)
+    return changes
 
 
 def _same_type(nodes: Vocab, vocab: Vocab, side: str, where: str) -> NDArray[Any]:
@@ -122,7 +133,7 @@ def _summary(graph: CSR, side: str, new: NDArray[Any], grow: bool) -> str:
 
 def _extend(label: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
     """Labels at their new codes; '', NaN or -1 for new users or items."""
-    if size == label.shape[0]:
+    if np.array_equal(places, np.arange(size)):
         return label
     dtype = np.dtype(np.int64) if label.dtype.kind in "ub" else label.dtype
     out = np.full((size, *label.shape[1:]), {"O": "", "U": "", "f": np.nan}.get(dtype.kind, -1), dtype)

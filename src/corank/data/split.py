@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorankError
+from ..errors import CorankError, shorten
 from .csr import Array
 from .dataset import Dataset
 from .edges import symmetric
@@ -27,6 +27,8 @@ class Split:
 
     history : for held-out users, the rows that a model sees only at prediction time (fold-in); None if the test users
         are training users.
+    notes : sentences that a reader of the results must know; leaderboards and reports print them.
+    valid_from_train : the validation rows were cut from a given training part, so that the final fit uses them too.
     """
 
     train: Dataset
@@ -34,12 +36,14 @@ class Split:
     test: Dataset
     name: str
     history: Dataset | None = None
+    notes: tuple[str, ...] = ()
+    valid_from_train: bool = False
 
     def __post_init__(self) -> None:
         for part in (self.valid, self.test, self.history):
             if part is not None and (part.users != self.train.users or part.items != self.train.items):
                 raise CorankError(
-                    "the parts of a split have different users or items: take() them all from one dataset"
+                    "the parts of a split have different users or items: given_split(train, test) brings them together"
                 )
 
     @property
@@ -87,7 +91,7 @@ def leave_last_out(data: Dataset) -> Split:
     """The last row of each user is test, the one before validation; users with fewer than 3 rows are only in train."""
     require_dataset(data, "leave_last_out")
     _need(data, 3)
-    position, length = _from_the_end(data)
+    position, length = from_the_end(data)
     long = length >= 3
     return _parts(data, long & (position == 1), long & (position == 0), "leave-last-out")
 
@@ -101,7 +105,7 @@ def holdout(
     if by not in ("row", "user"):
         raise CorankError(f"by={by!r} is not known: use 'row' or 'user'")
     _need(data, 3)
-    rng = _random(seed)
+    rng = random_generator(seed)
     if by == "row":
         place, size = rng.permutation(len(data)), np.full(len(data), len(data))
     else:
@@ -142,7 +146,7 @@ def fixed_per_user(
     require_dataset(data, "fixed_per_user")
     if train < 1 or valid < 0 or (test is not None and test < 1) or at_least < 1:
         raise CorankError("fixed_per_user needs train >= 1, valid >= 0, test >= 1 and at_least >= 1")
-    place, size = _shuffled_place(data, _random(seed))
+    place, size = _shuffled_place(data, random_generator(seed))
     enough = size >= train + valid + (at_least if test is None else test)
     if not enough.any():
         raise CorankError(
@@ -162,7 +166,7 @@ def fixed_per_user(
 
 def thinned(data: Dataset, per_user: int, seed: int = 0) -> Dataset:
     """At most `per_user` random rows of each user, for learning curves over the amount of data."""
-    place, _ = _shuffled_place(data, _random(seed))
+    place, _ = _shuffled_place(data, random_generator(seed))
     return data.take(place < per_user)
 
 
@@ -178,7 +182,7 @@ def strong_generalization(
         raise CorankError(f"users={users} must lie between 0 and 0.5, target={target} between 0 and 1")
     if min_rows < 2:
         raise CorankError(f"min_rows={min_rows}: a held-out user needs at least 2 rows, one as history, one to predict")
-    rng = _random(seed)
+    rng = random_generator(seed)
     lengths = np.bincount(data.user, minlength=len(data.users))
     fit = np.flatnonzero(lengths >= min_rows)
     each = int(_share(users, fit.size))
@@ -208,7 +212,7 @@ def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
     require_dataset(data, "cold_users")
     if not 0 < users < 0.5:
         raise CorankError(f"users={users} must lie between 0 and 0.5: as many are held out for validation")
-    rng = _random(seed)
+    rng = random_generator(seed)
     able = np.bincount(data.user, minlength=len(data.users)) > 0
     if data.user_graph is None:
         logger.warning("the data has no user graph: models predict the same for all cold-start users")
@@ -268,7 +272,7 @@ def _held_out(data: Dataset, test: NDArray[np.bool_]) -> Dataset:
     return data.take(test)
 
 
-def _random(seed: int) -> np.random.Generator:
+def random_generator(seed: int) -> np.random.Generator:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise CorankError(f"seed={seed!r}: a seed is an integer of at least 0")
     return np.random.default_rng(seed)
@@ -279,13 +283,25 @@ def _share(share: float, size: Array | int) -> Array:
     return np.floor(share * np.asarray(size) + 1e-9).astype(np.int64)
 
 
+def require_histories(data: Dataset) -> None:
+    """Raise where no user has a second row, as in a table of texts or of places: nothing can be learned of a user."""
+    users = np.unique(data.user)
+    if users.size == len(data):
+        first = shorten(str(data.users.ids[users[0]]), 40)
+        raise CorankError(
+            f"each of the {users.size:,} users has one row (the first is {first!r}): this is no table of interactions, "
+            "or another column is the user; name the columns with user=... and item=... (--user, --item)"
+        )
+
+
 def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], name: str) -> Split:
     if not test.any():
+        require_histories(data)
         raise CorankError(f"{name}: no user has enough rows for a test part; use holdout, or more data")
     return Split(data.take(~(valid | test)), data.take(valid), data.take(test), name)
 
 
-def _from_the_end(data: Dataset) -> tuple[Array, Array]:
+def from_the_end(data: Dataset) -> tuple[Array, Array]:
     """For each row: the number of later rows of its user, and the number of all rows of its user."""
     first = data.time_order()
     order = first[np.argsort(data.user[first], kind="stable")]
@@ -298,5 +314,5 @@ def _from_the_end(data: Dataset) -> tuple[Array, Array]:
 
 def _shuffled_place(data: Dataset, rng: np.random.Generator) -> tuple[Array, Array]:
     """For each row: its place in a random order of the rows of its user, and the number of those rows."""
-    position, length = _from_the_end(dataclasses.replace(data, time=rng.permutation(len(data))))
+    position, length = from_the_end(dataclasses.replace(data, time=rng.permutation(len(data))))
     return position, length

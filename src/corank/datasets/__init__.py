@@ -2,7 +2,20 @@
 
 from .catalogue import info
 from .entry import Info
-from .loading import load, load_split, names, open_any
+from .given import given_split
+from .loading import load, load_split, names, open_any, open_split, split_name
 from .location import default_root, locate
 
-__all__ = ["Info", "default_root", "info", "load", "load_split", "locate", "names", "open_any"]
+__all__ = [
+    "Info",
+    "default_root",
+    "given_split",
+    "info",
+    "load",
+    "load_split",
+    "locate",
+    "names",
+    "open_any",
+    "open_split",
+    "split_name",
+]

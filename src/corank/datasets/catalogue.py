@@ -40,7 +40,20 @@ def _movielens(
     source = Source(f"{GROUPLENS}/{name}.zip", md5 and f"md5:{md5}")
     page = f"https://grouplens.org/datasets/movielens/ ({name}.zip)"
     title = f"MovieLens {size.replace('latest-', 'latest ')}"
-    return Info(name, title, HARPER, MOVIELENS_TERMS, page, files, folders, (source,), read=read, read_split=read_split)
+    split_files = ("u1.base", "u1.test") if read_split else ()
+    return Info(
+        name,
+        title,
+        HARPER,
+        MOVIELENS_TERMS,
+        page,
+        files,
+        folders,
+        (source,),
+        read=read,
+        read_split=read_split,
+        split_files=split_files,
+    )
 
 
 def _sequence(

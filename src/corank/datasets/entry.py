@@ -30,6 +30,7 @@ class Info:
     folders : where they are looked for under the root, besides a folder with the name of the dataset.
     publisher : where to get the dataset by hand, if it has no direct download or the download fails.
     read, read_split : reader of all rows; reader of all rows with the published split. At least one is given.
+    split_files : the files of the published split, where they are others than `files`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Info:
     sources: tuple[Source, ...] = ()
     read: Callable[[Files], Dataset] | None = field(default=None, repr=False)
     read_split: Callable[[Files], Parts] | None = field(default=None, repr=False)
+    split_files: tuple[str, ...] = ()
 
     @property
     def url(self) -> str | None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import Dataset
+from ..data import Dataset, Duplicates, settle_duplicates
+from ..data.given import noted
+from ..data.split import Split
 from ..errors import CorankError
 from .archive import Files
 from .entry import Info
@@ -74,6 +76,24 @@ def read_entry(entry: Info, files: Files, shown: Path | None = None) -> Dataset:
         data = entry.read_split(files)[0]
     log.info("%s: read as %s (%s): %s", shown or files.place, entry.name, entry.title, ", ".join(_contents(data)))
     return data
+
+
+def read_split(entry: Info, files: Files, duplicates: Duplicates | None = None) -> Split:
+    """The published split, which is named after the dataset."""
+    assert entry.read_split is not None  # the caller has checked it
+    data, is_test = entry.read_split(files)
+    nothing = np.zeros(len(data), np.bool_)
+    parts = [data.take(~is_test), data.take(nothing), data.take(is_test)]
+    if duplicates is not None:
+        parts = [settle_duplicates(part, duplicates, tell=True) for part in parts]
+    log.info("%s: read as %s (%s), with its published split", files.place, entry.name, entry.title)
+    train, valid, test = parts
+    return noted(Split(train, valid, test, published_name(entry)))
+
+
+def published_name(entry: Info) -> str:
+    beside = f" ({' and '.join(entry.split_files)})" if entry.split_files else ""
+    return f"{entry.name} as published{beside}"
 
 
 def _contents(data: Dataset) -> list[str]:

@@ -111,7 +111,7 @@ def evaluate(
         float(getattr(fitted, "fit_seconds_", np.nan)),
         _fingerprint(rows, known),
         top,
-        notes,
+        (*split.notes, *notes),
     )
 
 

@@ -44,7 +44,7 @@ class Report:
     fit_seconds: float
     fingerprint: str  # of the test rows and of the rows known at evaluation time: equal = the same task
     top: Ranking | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # of the split and of the lists
 
     @cached_property
     def per_user(self) -> dict[str, Floats]:
@@ -86,7 +86,7 @@ class Report:
 
     def __str__(self) -> str:
         width = max(map(len, self.mean))
-        lines = [self._caption(), str(self.protocol), *self.notes]
+        lines = [self._caption(), str(self.protocol), *(f"note: {note}" for note in self.notes)]
         for name, mean in self.mean.items():
             low, high = self.interval[name]
             lines.append(f"{name:<{width}}  {mean:.4f}" + ("" if np.isnan(low) else f"  [{low:.4f}, {high:.4f}]"))

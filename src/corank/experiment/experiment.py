@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset
+from ..data.given import with_validation
 from ..data.split import Split
 from ..data.values import words
 from ..errors import CorankError, suggest
@@ -29,6 +30,7 @@ from .runner import Progress, Watch, run_entry
 from .source import DRAW_USERS, cut, opened, same_rows
 
 logger = logging.getLogger("corank")
+FINAL_FIT = "the final fit uses the validation rows too, as they are given training rows, unless it stops early on them"
 
 
 @dataclass(kw_only=True)
@@ -38,6 +40,8 @@ class Experiment:
     data: Dataset | Split | str | Path | Mapping[str, Any]  # a table generates it: {synthetic = "simulation", ...}
     models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
     split: str | Mapping[str, Any] = "auto"  # a name of source.SPLITS, or a table {name = ..., seed = ...}
+    test: Dataset | str | Path | None = None  # test rows of a given split, whose training rows are `data`
+    valid: Dataset | str | Path | None = None  # its validation rows; cut from the training rows when absent
     task: str = "implicit"  # or explicit, sequential: the default models, protocol and split
     metrics: Sequence[AnyMetric] = ()  # names or functions, rows are sorted by the first; by the protocol when empty
     protocol: str = ""  # full, sampled or rated; by the task when empty
@@ -74,7 +78,7 @@ class Experiment:
             raise CorankError(f"{path}: each row is a table of its own, [[model]] with a name")
         if "data" not in table:
             raise CorankError(f"{path}: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'")
-        for key in ("data", "user_edges", "item_edges"):
+        for key in ("data", "test", "valid", "user_edges", "item_edges"):
             if isinstance(table.get(key), str) and (beside := path.parent / table[key]).exists():
                 table[key] = beside
         return cls(models=models, name=table.pop("name", path.stem), **table)
@@ -152,8 +156,13 @@ class Experiment:
         """The split to train and test on; with `seed` in place of the experiment's own."""
         seed = self.seed if seed is None else seed
         data = self._rows(seed)
+        ordered = self.task == "sequential"
+        if isinstance(data, Split):
+            if not isinstance(self.data, Split | Mapping):  # one that comes with the data may have no validation rows
+                data = with_validation(data, ordered=ordered, seed=seed)
+            return dataclasses.replace(data, notes=(*data.notes, FINAL_FIT)) if data.valid_from_train else data
         rated = self.protocol_options()["protocol"] == "rated"
-        return data if isinstance(data, Split) else cut(data, self.split, rated=rated, seed=seed)
+        return cut(data, self.split, rated=rated, ordered=ordered, seed=seed)
 
     def _models_of_task(self) -> list[str]:
         rows = self._rows(next(iter(self.seeds), self.seed))
@@ -163,8 +172,9 @@ class Experiment:
         """The data before it is split; a file is read once, synthetic data is generated once per seed."""
         if isinstance(self.data, Split):
             return self.data
-        names = ("columns", "positive", "user_edges", "item_edges", "split")
+        names = ("columns", "positive", "user_edges", "item_edges", "split", "test", "valid")
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        options["ordered"] = self.task == "sequential"
         own = id(self.data) if isinstance(self.data, Dataset) else self.data
         key = repr((own, options, seed if isinstance(own, Mapping) else None))
         if self._opened is None or self._opened[0] != key:

@@ -60,6 +60,13 @@ def check_options(experiment: Experiment) -> None:
             raise CorankError(f"columns: {key} = {value!r} must be the name of a column")
     if not isinstance(experiment.data, Dataset | Split | str | Path | Mapping):
         raise CorankError(f"data = {experiment.data!r}: give a Dataset, a Split, a file or the name of a dataset")
+    for name in ("test", "valid"):
+        value = getattr(experiment, name)
+        if value is not None and not isinstance(value, Dataset | str | Path):
+            raise CorankError(f"{name} = {value!r}: give a Dataset or a file with the {name} rows")
+    given = experiment.test is not None or experiment.valid is not None
+    if isinstance(experiment.data, Split) and (given or experiment.split != "auto"):
+        raise CorankError("data is a Split already: leave out split, test and valid, or give the rows as a Dataset")
     _check_edges(experiment)
 
 
@@ -84,7 +91,7 @@ def _check_edges(experiment: Experiment) -> None:
         if not isinstance(path, str | Path):
             raise CorankError(f"{name} = {path!r}: give the name of a file with one row per edge")
         edge_file(path, experiment.data)
-        if isinstance(experiment.data, Split | Mapping) or experiment.split == "published":
+        if isinstance(experiment.data, Split | Mapping):
             raise CorankError(
                 f"{name} needs a table, a named dataset or a Dataset, and this data is generated or split already: "
                 "give it the graph first"

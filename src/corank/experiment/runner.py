@@ -54,9 +54,11 @@ def run_entry(
     for seed, split in zip(experiment.seeds or (experiment.seed,), parts, strict=True):
         if watch.asked_to_stop():
             return None
-        final = split.refit() if experiment.refit else split
         if experiment.seeds:
             model = type(model)(**{**model.params(), "seed": seed})
+        # Of a given split all training rows are learned from in the end, except where early stopping needs some.
+        whole = split.valid_from_train and model.params().get("patience") is None
+        final = split.refit() if experiment.refit or whole else split
         train = _thinned(final.train, entry, seed)
         kept = storage / "learned" if experiment.keep and storage is not None else None
         model = _fitted(model, train, final.valid, watch, kept)

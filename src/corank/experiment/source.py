@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import numpy as np
 
 from ..data import Dataset
 from ..data import split as splits
+from ..data.given import align
 from ..data.split import Split
 from ..errors import CorankError, suggest
 
+logger = logging.getLogger("corank")
 SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization", "cold_users")
 DRAW_USERS = ("strong_generalization", "cold_users")  # the seed decides which users are tested
-COLUMNS = ("user", "item", "value", "time", "separator", "header", "duplicates", "values")
+COLUMNS = ("user", "item", "value", "time", "separator", "header", "layout", "duplicates", "values")
 
 
 def open_rows(source: str | Path, *, positive: float | None = None, **columns: Any) -> Dataset:
@@ -43,36 +47,81 @@ def opened(
     user_edges: str | Path | None,
     item_edges: str | Path | None,
     split: str | Mapping[str, Any],
+    test: Dataset | str | Path | None,
+    valid: Dataset | str | Path | None,
+    ordered: bool,
     seed: int,
 ) -> Dataset | Split:
-    """The rows, or a split where the data comes with its own; see the fields of `Experiment`."""
-    if split == "published":
-        if not isinstance(data, str | Path):
+    """The rows, or the split that is given or that the data comes with, as it is; see the fields of `Experiment`.
+
+    A split other than 'auto' and 'published' divides all rows anew, which is said.
+    """
+    edges = (user_edges, item_edges)
+    if valid is not None and test is None:
+        raise CorankError(f"valid = {str(valid)!r} needs test rows beside it: give test = ... (--test) too")
+    if test is not None:
+        if split != "auto":
             raise CorankError(
-                "split 'published' is for an experiment file that names a dataset with a split of its own, such as "
-                f"data = 'ml-1m-wu-200', and these are plain rows: choose another{suggest('', SPLITS)}"
+                f"split {split!r} divides the rows, and test = {_name(test)!r} has divided them: drop one"
             )
-        from ..datasets import load_split
+        if isinstance(data, Mapping):
+            raise CorankError("test rows cannot be given for generated data: leave test out")
+        given = {"train": data, "valid": valid, "test": test}
+        # The smaller files first: a mistyped name is found before the training rows are read.
+        rows = {part: _part(given[part], columns, positive) for part in reversed(given) if given[part] is not None}
+        files = ", ".join(_name(source) for source in given.values() if isinstance(source, str | Path))
+        name = f"given split ({files})" if files else "given split"
+        return align(rows["train"].with_graph(*edges), rows["test"], rows.get("valid"), name=name)
+    if isinstance(data, str | Path):
+        from ..datasets import open_split, split_name
 
-        return load_split(str(data))
+        if split in ("auto", "published"):
+            own = open_split(data, ordered=ordered and split == "auto", **dict(columns))
+            if own is not None:
+                return _changed(own, positive, *edges)
+        elif (unused := split_name(data)) is not None:
+            logger.warning("%s is not used: split %r divides all rows anew", unused, split)
+    if split == "published":
+        raise CorankError(
+            "split 'published' is for data with a split of its own, such as ml-1m-wu-200 or a folder with train.csv "
+            f"and test.csv, and these are plain rows: choose another{suggest('', SPLITS)}"
+        )
     if isinstance(data, Mapping):
-        from ..datasets.synthetic import made
+        from ..datasets.synthetic import made as generated
 
-        found = made(data, seed)
+        found = generated(data, seed)
         if split == "auto" and positive is None and found.split is not None:
             return found.split
-        rows = _at_least(positive, found.data)
-    elif isinstance(data, Dataset):
-        rows = _at_least(positive, data)
-    else:
-        rows = open_rows(data, positive=positive, **dict(columns))
-    return rows.with_graph(user_edges, item_edges)  # last, so that users with edges but without rows are kept
+        return _at_least(positive, found.data).with_graph(*edges)
+    # The graph is last, so that users with edges but without rows are kept.
+    return _part(data, columns, positive).with_graph(*edges)
 
 
-def cut(data: Dataset, split: str | Mapping[str, Any], *, rated: bool, seed: int) -> Split:
+def _part(rows: Any, columns: Mapping[str, Any], positive: float | None) -> Dataset:
+    if isinstance(rows, str | Path):
+        return open_rows(rows, positive=positive, **dict(columns))
+    return _at_least(positive, rows)
+
+
+def _changed(split: Split, positive: float | None, *edges: str | Path | None) -> Split:
+    """A split without rows below `positive`, and with these graphs."""
+    if positive is None and not any(edges):
+        return split
+    parts = [_at_least(positive, part) if len(part) else part for part in (split.train, split.test, split.valid)]
+    return align(parts[0].with_graph(*edges), *parts[1:], name=split.name)
+
+
+def _name(source: object) -> str:
+    return Path(source).name if isinstance(source, str | Path) else type(source).__name__
+
+
+def cut(
+    data: Dataset, split: str | Mapping[str, Any], *, rated: bool = False, ordered: bool = False, seed: int = 0
+) -> Split:
     """Split the rows, by a name or a table {name = ..., seed = ...}.
 
     rated : the task is to order a user's ratings, so that 'auto' does not split by time.
+    ordered : the task depends on the order of the rows, so that 'auto' takes that of the file where there are no times.
     """
     options = {"name": split} if isinstance(split, str) else dict(split)
     name = options.pop("name", "auto")
@@ -80,8 +129,8 @@ def cut(data: Dataset, split: str | Mapping[str, Any], *, rated: bool, seed: int
         # By time where there are timestamps; without them the last row has no meaning.
         if options:
             raise CorankError(f"split: {next(iter(options))!r} needs a name beside it{suggest('', SPLITS)}")
-        ordered = data.time is not None and not rated
-        name, options = ("leave_last_out", {}) if ordered else ("holdout", {"by": "user"})
+        by_order = (data.time is not None or ordered) and not rated
+        name, options = ("leave_last_out", {}) if by_order else ("holdout", {"by": "user"})
     if name not in SPLITS:
         raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
     function = getattr(splits, name)
@@ -91,8 +140,16 @@ def cut(data: Dataset, split: str | Mapping[str, Any], *, rated: bool, seed: int
     for key in options:
         if key not in known:
             raise CorankError(f"split {name} has no option {key!r}{suggest(str(key), known or ['none'])}")
+    notes: tuple[str, ...] = ()
+    if data.time is None and (ordered or name == "leave_last_out"):
+        if name == "leave_last_out":
+            notes = ("no times: the order of the file is the order of events",)
+        else:
+            notes = (f"no times, and {name} does not look at the order of the file",)
+        logger.warning(*notes)
     try:
-        return function(data, **options)  # type: ignore[no-any-return]
+        made: Split = function(data, **options)
+        return dataclasses.replace(made, notes=notes)
     except TypeError:
         given = ", ".join(f"{k}={v!r}" for k, v in options.items())
         needed = [k for k, p in inspect.signature(function).parameters.items() if k != "data" and p.default is p.empty]

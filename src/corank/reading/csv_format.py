@@ -15,9 +15,10 @@ from pathlib import Path
 from ..data.columns import INTERACTIONS, NUMBER, Wording, text_kind
 from ..errors import CorankError, shorten
 from .column_names import ROLES, WORDS, Columns, choose, guess
-from .text_files import head, records, squeezed
+from .text_files import existing_file, head, records, squeezed
 
 SAMPLE = 10_000  # rows that are read to detect the format
+_LISTS = "; layout='lists' (--layout lists) reads lines of `user item item ...`"
 SEPARATORS = ("::", ",", "\t", ";", "|", " ")
 
 
@@ -59,7 +60,7 @@ def sniff(
     encodings : tried in this order
     whole : read every row instead of the first ones
     """
-    path = Path(path)
+    path = existing_file(path, wording)
     text, complete = head(path, encodings, whole)
     if not text.strip():
         raise CorankError(f"file '{path}' is empty: a row is at least {wording.least}")
@@ -85,6 +86,12 @@ def sniff(
         raise CorankError(f"file '{path}' has a header ({shown}) and no rows: there is nothing to read")
     skip = text[:lead].count("\n") + header
     if not whole:
+        widths = [len(row) for row in body]
+        if len(set(widths)) > 2 and widths.count(len(names)) < 0.5 * len(widths):
+            raise CorankError(
+                f"file '{path}' is no table: its lines have {min(widths)} to {max(widths)} fields (separator "
+                f"{separator!r}){_LISTS if wording is INTERACTIONS else ''}"
+            )
         for at, row in enumerate(body):
             if len(row) != len(names):
                 raise ragged(path, at + 1 + skip, len(row), len(names), separator, wording)
@@ -115,6 +122,11 @@ def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
             place = free.pop(0)  # a column that is not wanted still takes its position
             if wanted.get(role) != "":
                 chosen[role] = place
+        if not any(wanted.values()) and _is_graph(layout, chosen):
+            raise CorankError(
+                f"{where} looks like a graph (node, relation, node), not like interactions: name the columns with "
+                "user=... and item=... (--user, --item) if it has users and items"
+            )
         if "item" not in chosen or "user" not in chosen:
             raise CorankError(
                 f"{where} has no column left for {'item' if 'user' in chosen else 'user'}: say which is which"
@@ -126,6 +138,7 @@ def ragged(path: Path, line: int, width: int, first: int, separator: str, wordin
     return CorankError(
         f"line {line:,} of file '{path}' has {width} field{'s' * (width != 1)} and the first line has {first}: "
         f"every line must have the same columns; repair it, or say another separator than {separator!r}{wording.to}"
+        f"{_LISTS if wording is INTERACTIONS else ''}"
     )
 
 
@@ -169,6 +182,15 @@ def _looks_like_time(layout: Layout, name: str) -> bool:
     if text_kind(fields) == "text":
         return all(re.match(r"[0-9]{4}[-/][0-9]{1,2}[-/]", f.strip()) for f in fields)
     return all(float(f) >= 1e8 for f in fields)
+
+
+def _is_graph(layout: Layout, chosen: Mapping[str, str]) -> bool:
+    """Whether the columns are integers, a few words, and integers that are too many to be ratings."""
+    if set(chosen) != {"user", "item", "value"}:
+        return False
+    node, relation, other = (layout.column(chosen[role]) for role in ("user", "item", "value"))
+    words = text_kind(relation) == "text" and len(set(relation)) <= 0.01 * len(relation)
+    return words and text_kind(node) == text_kind(other) == "int" and len(set(other)) > 0.1 * len(other)
 
 
 def _one_column(path: Path, text: str, why: str, wording: Wording) -> CorankError:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CorankError
+from .packed import for_polars, opened
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,11 +16,8 @@ if TYPE_CHECKING:
 
 def is_parquet(path: Path) -> bool:
     """Whether a file is Parquet, by its first bytes or by its name."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+    with opened(path) as file:
+        magic = file.read(4)
     return magic == b"PAR1" or path.suffix in (".parquet", ".pq")
 
 
@@ -27,7 +26,7 @@ def parquet_names(path: Path) -> list[str]:
     import polars as pl
 
     try:
-        return list(pl.read_parquet_schema(path))
+        return list(pl.read_parquet_schema(_source(path)))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from None
 
@@ -37,9 +36,14 @@ def parquet_columns(path: Path, names: Iterable[str]) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return pl.read_parquet(path, columns=list(dict.fromkeys(names)), glob=False)
+        return pl.read_parquet(_source(path), columns=list(dict.fromkeys(names)), glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from None
+
+
+def _source(path: Path) -> Path | BytesIO:
+    source = for_polars(path)
+    return BytesIO(source) if isinstance(source, bytes) else source
 
 
 def _unreadable(path: Path, error: Exception) -> CorankError:

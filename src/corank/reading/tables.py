@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 from ..data import Dataset, Duplicates, Values, from_arrays
 from ..data.columns import convert, row_number, text_kind
 from ..data.values import as_counts
-from ..errors import CorankError, shorten
-from .column_names import Columns, choose, means_counts
+from ..errors import CorankError, shorten, suggest
+from .column_names import ROLES, Columns, choose, means_counts
 from .csv_format import columns_of, sniff
+from .item_lists import FORMS, Form, Lists, assumed, detect, read_lists
 from .parquet import is_parquet, parquet_columns, parquet_names
-from .text_columns import drop_blank, line_number, read_text
+from .text_columns import drop_blank, integer_ids, line_number, read_text
 from .text_files import existing_file
 
 log = logging.getLogger("corank.reading")
@@ -29,31 +30,61 @@ def read_csv(
     time: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
+    layout: Form | None = None,
     duplicates: Duplicates = "last",
     values: Values = "auto",
     **options: Any,
 ) -> Dataset:
-    """A dataset from a text file with one row per line: .csv, .tsv, .txt, .dat, .data, gzipped or not.
+    """A dataset from a text file: .csv, .tsv, .txt, .dat, .data, plain or packed as .gz, .zst or .zip.
 
     user, item, value, time : column names, or positions ("0", "1", ...) where the file has no header. Columns that are
         not given are guessed (see `guess_columns`; the guess is logged); `value=""` or `time=""` means no such column.
     separator : one character or '::'; blanks may repeat. Detected by default, as is `header`.
+    layout : 'rows', one interaction per line, or 'lists', one user per line: `user item item ...`, with any of the
+        usual separators. Detected by default: lists have lines of different lengths, all of ids, and no user twice.
     duplicates, values, options : as in `from_arrays`; the values of a column called plays, count, ... are counts.
 
     Ids are integers if all of them are plain integers, else strings ("007" stays "007"; leading zeros are looked for in
-    the first 10,000 rows). ISO dates become unix seconds (fractions are dropped, times without a zone are UTC); numeric
-    times keep their unit, because only their order and span matter.
+    the first 10,000 rows). A few other ids among integers are reported, with the first line. ISO dates become unix
+    seconds (fractions are dropped, times without a zone are UTC); numeric times keep their unit, because only their
+    order and span matter.
     """
     wanted = {"user": user, "item": item, "value": value, "time": time}
-    layout = sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
-    columns = columns_of(layout, wanted)
+    lists = _lists(path, wanted, separator, header, layout)
+    if lists is not None:
+        log.info("%s: %s", path, lists)
+        found = read_lists(existing_file(path), lists)
+        line = found["line"]
+        user_ids, item_ids = (
+            integer_ids(found[role], f"'{path}': {role}", lambda row: f"line {line[row]:,}")
+            for role in ("user", "item")
+        )
+        return from_arrays(user=user_ids, item=item_ids, duplicates=duplicates, values=values, **options)
+    table = sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
+    columns = columns_of(table, wanted)
     log.info("%s: %s", path, columns)
     names = {role: f"column {name!r} of '{path}'" for role, name in columns.roles().items()}
-    series, lines = drop_blank(read_text(layout, columns))
+    series, lines = drop_blank(read_text(table, columns))
     data = from_arrays(
-        **convert(series, names, line_number(layout, lines)), duplicates=duplicates, values=values, **options
+        **convert(series, names, line_number(table, lines)), duplicates=duplicates, values=values, **options
     )
     return as_counts(data) if values == "auto" and means_counts(columns.value) else data
+
+
+def _lists(
+    path: str | PathLike[str], wanted: Mapping[str, str | None], separator: str | None, header: bool | None, asked: Any
+) -> Lists | None:
+    """The form of a file with one line per user, as asked for or detected; None for one interaction per line."""
+    if asked is not None and asked not in FORMS:
+        raise CorankError(f"layout={asked!r} is not known{suggest(str(asked), FORMS)}")
+    named = [role for role, name in wanted.items() if name]
+    if asked == "lists":
+        if named:
+            raise CorankError(f"{named[0]}= names a column, and a file with one line per user has none: leave it out")
+        return assumed(existing_file(path), separator)
+    if asked == "rows" or named or header is not None or separator == "::":
+        return None
+    return detect(existing_file(path), separator)
 
 
 def read_parquet(
@@ -103,6 +134,17 @@ def guess_columns(
         return Columns(**choose(parquet_names(path), wanted, f"file '{path}'"), header=True)
     layout = sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     return columns_of(layout, wanted)
+
+
+def table_form(path: str | PathLike[str], *, layout: Form | None = None, duplicates: Any = None, **given: Any) -> str:
+    """How a table would be read, as a line of text: files with equal ones can be read as one table."""
+    file = existing_file(path)
+    if not is_parquet(file):
+        wanted = {role: given.get(role) for role in ROLES}
+        lists = _lists(file, wanted, given.get("separator"), given.get("header"), layout)
+        if lists is not None:
+            return str(lists)
+    return str(guess_columns(file, **given))
 
 
 def read_titles(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +12,16 @@ from ..data.columns import Where, text_kind
 from ..errors import CorankError, shorten
 from .column_names import Columns
 from .csv_format import Layout, first_ragged
-from .text_files import damaged, decompress, not_text, squeezed
+from .packed import content, damaged, for_polars
+from .text_files import not_text, squeezed
 
 if TYPE_CHECKING:
     import polars as pl
+
+log = logging.getLogger("corank.reading")
+INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+STRAY = 0.01  # at most this share of ids that are no integers, among integers, is reported
+PROBE = 1000  # ids that are looked at before all of them are
 
 
 def read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
@@ -30,7 +36,7 @@ def read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
         typed[role] = pl.Float32 if role == "value" else numbers.get(kind, pl.String)
     quoted = layout.quoted or layout.separator in ",;"
     try:
-        return _scan(layout, roles, typed, squeeze=layout.squeeze, quoted=quoted)
+        return _with_integers(_scan(layout, roles, typed, squeeze=layout.squeeze, quoted=quoted), layout)
     except OSError:
         raise damaged(layout.path) from None
     except pl.exceptions.PolarsError:
@@ -45,12 +51,39 @@ def read_text(layout: Layout, columns: Columns) -> dict[str, pl.Series]:
             series = _scan(layout, roles, text, squeeze=False, quoted=False)
         except pl.exceptions.PolarsError:
             raise _unreadable(layout, str(error)) from None
-    for role in ("user", "item"):
-        digits = series[role].str.strip_chars(" ")
-        if digits.str.contains(r"^(0|-?[1-9][0-9]{0,18})$").all():
-            whole = digits.cast(pl.Int64, strict=False)
-            series[role] = whole if whole.null_count() == digits.null_count() else series[role]
-    return series
+    return _with_integers(series, layout)
+
+
+def _with_integers(series: dict[str, pl.Series], layout: Layout) -> dict[str, pl.Series]:
+    ids = {role: layout.wording.role(role) for role in ("user", "item")}
+    where = line_number(layout, None)
+    return series | {role: integer_ids(series[role], f"'{layout.path}': {name}", where) for role, name in ids.items()}
+
+
+def integer_ids(ids: pl.Series, what: str, where: Where) -> pl.Series:
+    """Ids as integers if all of them are; a few that are not, among integers, are reported, as they may be typos."""
+    import polars as pl
+
+    if ids.dtype != pl.String:
+        return ids
+    plain = ids.str.strip_chars(" ")
+    first = plain.head(PROBE).str.contains(INTEGER)
+    if first.sum() < 0.9 * len(first):  # names of any kind: no need to read on
+        return ids
+    fits = plain.str.contains(INTEGER)
+    odd = ~fits.fill_null(True)
+    count = int(odd.sum())
+    if count == 0:
+        whole = plain.cast(pl.Int64, strict=False)
+        return whole if whole.null_count() == plain.null_count() else ids
+    if count <= max(1, STRAY * len(ids)):
+        row = int(odd.arg_max() or 0)
+        log.warning(
+            "%s ids are integers in all but %s of %s rows (the first: %r in %s), so that all of them are read as text: "
+            "repair %s if this is an error",
+            *(what, f"{count:,}", f"{len(ids):,}", shorten(ids[row]), where(row), "it" if count == 1 else "them"),
+        )
+    return ids
 
 
 def _scan(
@@ -58,9 +91,9 @@ def _scan(
 ) -> dict[str, pl.Series]:
     import polars as pl
 
-    source: Path | bytes = layout.path
+    source = for_polars(layout.path)
     if squeeze:
-        raw = decompress(layout.path.read_bytes(), layout.path)
+        raw = content(layout.path)
         try:
             source = squeezed(raw.decode("utf-8-sig")).encode()
         except UnicodeDecodeError as error:

@@ -1,49 +1,50 @@
-"""Text files as text and rows of fields: gzip, encodings, quoting, and messages about files that cannot be read."""
+"""Text files as text and rows of fields: encodings, quoting, and messages about files that cannot be read."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
 from ..data.columns import INTERACTIONS, Wording
-from ..errors import CorankError, suggest
+from ..errors import CorankError, shorten, suggest
+from .packed import archive_of, exists, is_table, is_zip, members, opened
 
 HEAD = 1 << 20  # bytes that are read to detect the format
 
 
 def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) -> Path:
-    """The path, if it is that of an existing file."""
+    """The path, if it is that of an existing file; of a zip archive with one table, the path of that table."""
     path = Path(path)
     if path.is_dir():
         raise CorankError(f"'{path}' is a folder: give the file in it that has the {wording.rows}")
-    if not path.exists():
+    if not exists(path):
+        if (archive := archive_of(path)) is not None:
+            near = suggest(path.name, [member.name for member in members(archive)])
+            raise CorankError(f"archive '{archive}' has no file '{path.relative_to(archive)}'{near}")
         near = suggest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise CorankError(f"file '{path}' does not exist: check the path{near if 'did you mean' in near else ''}")
+    if is_zip(path):
+        tables = [member for member in members(path) if is_table(member)]
+        if len(tables) != 1:
+            shown = shorten(", ".join(str(table.relative_to(path)) for table in tables), 200)
+            held = f"holds {len(tables)} tables ({shown})" if tables else "holds no table"
+            raise CorankError(f"archive '{path}' {held}: name the file inside, such as '{path}/ratings.csv'")
+        return tables[0]
     return path
 
 
 def head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]:
     """The text at the start of a file (whole lines), and whether that is all of it."""
-    existing_file(path)
-    try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            with gzip.open(raw) if packed else raw as file:
-                data: bytes = file.read(-1 if whole else HEAD)
-                complete = whole or not file.read(1)
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise damaged(path) from None
-    except OSError as error:
-        raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+    with opened(path) as file:
+        data: bytes = file.read(-1 if whole else HEAD)
+        complete = whole or not file.read(1)
     for magic, name, remedy in (
-        (b"PK\x03\x04", "a zip archive, not text", "unpack it and give the file inside"),
         (b"PAR1", "a Parquet file, not text", "use read_parquet"),
+        (b"MATLAB ", "a MATLAB file, not text", "give the folder of a known dataset, or write it as CSV"),
         (b'{"', "JSON, not a table", "write it as CSV, one row per line"),
         (b"[{", "JSON, not a table", "write it as CSV, one row per line"),
     ):
@@ -88,18 +89,6 @@ def records(text: str, separator: str, complete: bool, limit: int | None) -> lis
 def squeezed(text: str) -> str:
     """The text with single blanks between fields and none at the ends of lines."""
     return re.sub(r"(?m)^ | (?=\r?$)", "", re.sub(r"[ \t]+", " ", text))
-
-
-def decompress(raw: bytes, path: Path) -> bytes:
-    """The bytes of a file, decompressed if they are gzip."""
-    try:
-        return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
-    except (EOFError, OSError, zlib.error):
-        raise damaged(path) from None
-
-
-def damaged(path: Path) -> CorankError:
-    return CorankError(f"file '{path}' ends early or is damaged inside its gzip compression: get it again")
 
 
 def not_text(path: Path, why: str) -> CorankError:

@@ -151,6 +151,7 @@ def as_dict(results: Results) -> dict[str, Any]:
     return {
         "name": results.name,
         "split": results.split.name,
+        "notes": list(results.split.notes),
         "protocol": str(results.best.report.protocol),
         "metrics": list(results.metrics),
         "verdict": verdict(results),
@@ -199,8 +200,9 @@ def text(results: Results) -> str:
         )
 
     remarks = _remarks(results)
+    notes = [f"note: {note}" for note in results.split.notes]
     apart = [""] if remarks and remarks[0].startswith("p:") else []
-    return "\n".join([_caption(results), "", put(heads), *map(put, cells), *apart, *remarks])
+    return "\n".join([_caption(results), *notes, "", put(heads), *map(put, cells), *apart, *remarks])
 
 
 def html(results: Results) -> str:

@@ -66,6 +66,7 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         f"{protocol[:1].upper()}{protocol[1:]}; {best.report.split}.",
         f"In brackets: 95% bootstrap confidence interval over {users}.{lower}",
     ]
+    out += [f"{note[:1].upper()}{note[1:]}." for note in results.split.notes]
     if best.runs > 1:
         over = ", ".join(f"{line.label} {format_value(line.row.deviation[results.metrics[0]])}" for line in board)
         seeds = "different seeds on the same split" if results.one_split else "different seeds and splits"

@@ -1,0 +1,138 @@
+"""Files as streams of bytes, whatever they are packed in: gzip, Zstandard, or a member of a zip archive.
+
+A member of an archive has a path like any file, `archive.zip/folder/ratings.csv`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ..errors import CorankError
+
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".base", ".test", ".inter", ".ratings", ".parquet", ".pq")
+_PACKED = (".gz", ".zst", ".zstd")
+_TEXTS = re.compile(r"readme|licen[cs]e|changelog|citation|copying|notice|about|summary", re.IGNORECASE)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file has the name of a table: by its ending, and not a README."""
+    name = path.name
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    return not name.startswith(".") and name.lower().endswith(TABLES) and not _TEXTS.match(name)
+
+
+def is_zip(path: Path) -> bool:
+    return starts_with(path, ZIP)
+
+
+def starts_with(path: Path, magic: bytes) -> bool:
+    """Whether a file exists and begins with these bytes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False
+
+
+def archive_of(path: Path) -> Path | None:
+    """The zip archive that a path leads into, if it does."""
+    for parent in path.parents:
+        if parent.is_file():
+            return parent if is_zip(parent) else None
+    return None
+
+
+def members(archive: Path) -> list[Path]:
+    """The paths of the files in a zip archive, sorted."""
+    with _readable(archive), zipfile.ZipFile(archive) as stored:
+        names = [m.filename for m in stored.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
+    return [archive / name for name in sorted(names)]
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file, in a folder or in an archive."""
+    if (archive := archive_of(path)) is not None:
+        return path in members(archive)
+    return path.is_file()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The unpacked bytes of a file."""
+    archive = archive_of(path)
+    with _readable(path):
+        if archive is None:
+            with path.open("rb") as raw, _unpacked(raw, path) as file:
+                yield file
+        else:
+            name = path.relative_to(archive).as_posix()
+            with zipfile.ZipFile(archive) as stored, stored.open(name) as member:
+                raw = io.BufferedReader(member)  # type: ignore[arg-type]
+                with _unpacked(raw, path) as file:
+                    yield file
+
+
+def content(path: Path) -> bytes:
+    """All unpacked bytes of a file."""
+    with opened(path) as file:
+        return file.read()
+
+
+def for_polars(path: Path) -> Path | bytes:
+    """What polars reads: the path of a file, which it unpacks by itself, or the bytes of a member of an archive."""
+    return path if archive_of(path) is None else content(path)
+
+
+@contextmanager
+def _unpacked(raw: io.BufferedReader, path: Path) -> Iterator[IO[bytes]]:
+    start = raw.peek(4)[:4]
+    if start.startswith(GZIP):
+        with gzip.open(raw) as file:
+            yield file  # type: ignore[misc]
+    elif start == ZSTD:
+        yield io.BytesIO(_from_zstd(raw.read(), path))
+    else:
+        yield raw
+
+
+def _from_zstd(data: bytes, path: Path) -> bytes:
+    """Text from Zstandard, which Python reads from version 3.14 on, by polars: all lines, ended alike."""
+    import polars as pl
+
+    try:
+        # A separator that text does not contain: each line is one field.
+        lines = pl.read_csv(
+            data, has_header=False, separator="\x1f", quote_char=None, infer_schema=False, eol_char="\n"
+        )
+    except (pl.exceptions.PolarsError, OSError):
+        raise damaged(path) from None
+    return b"\n".join(line.encode() for line in lines.to_series().fill_null("").to_list()) + b"\n"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn damaged archives and unreadable files into a `CorankError`."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile):
+        raise damaged(path) from None
+    except KeyError:
+        raise CorankError(f"there is no file '{path}' in that archive: check the name") from None
+    except (RuntimeError, NotImplementedError) as error:
+        raise CorankError(f"file '{path}' cannot be unpacked: {error}") from None
+    except OSError as error:
+        raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+
+
+def damaged(path: Path) -> CorankError:
+    return CorankError(f"file '{path}' ends early or is damaged inside its compression: get it again")

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import answering, training
+from . import answering, estimate, training
 from .answering import Histories
+from .cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from .data import CSR, Array, Dataset
 from .errors import CorankError
 from .model_file import pack, write_file
@@ -26,6 +27,7 @@ from .ranking import Ranking
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
+    from .estimate import Estimate
     from .training import OnEpoch, Training
 
 
@@ -52,6 +54,7 @@ class Model:
         *,
         valid: Dataset | None = None,
         on_epoch: OnEpoch | None = None,
+        on_progress: OnEpoch | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Fit to `data`, discarding any previous fit; returns self.
@@ -60,10 +63,21 @@ class Model:
         ----------
         valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
         on_epoch : called with a dict after each epoch; training stops after the epoch in which it returns False.
+        on_progress : called with a dict a few times per second where epochs (or a fit without them) take long: `share`
+            of the fit that is done, `seconds`, seconds `left`; the fit is abandoned (`Stopped`) if it returns False.
         checkpoint : file for the training state; a fit that finds one resumes from it, and `save` removes it.
         """
-        training.fit(self, data, valid, on_epoch, checkpoint)
+        training.fit(self, data, valid, on_epoch, on_progress, checkpoint)
         return self
+
+    def estimate(self, data: Dataset, *, users: int = 0) -> Estimate:
+        """Seconds and memory that a fit to `data` will need, from a probe of a second or two; the model stays as it is.
+
+        Parameters
+        ----------
+        users : also count the seconds for the scores of all items for that many users.
+        """
+        return estimate.estimate(self, data, users)
 
     def recommend(
         self,
@@ -150,6 +164,18 @@ class Model:
             return self._score_histories(rows) if users is None else self._score_known(users[part], rows)
 
         return score
+
+    def _cost(self, size: Size) -> Cost:
+        """How the seconds of a fit grow with the data: see `cost`; only ratios matter, `estimate` measures the rest."""
+        return Cost(SORTED * size.rows, 8 * KERNEL * size.rows * getattr(self, "dim", 1))
+
+    def _memory(self, size: Size) -> float:
+        """Bytes that a fit holds at its peak beside the data: learned arrays, sorted copies and temporary arrays."""
+        return rows_memory(size) + factors_memory(self, size, getattr(self, "dim", 1))
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        """What to do where `_memory` is more than the free bytes."""
+        return "choose a smaller dim" if hasattr(self, "dim") else "keep fewer users or items"
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         """Scores of pairs of codes; a factor model overrides this with inner products."""

@@ -1,7 +1,7 @@
 """Datasets, vocabularies, sparse rows, graphs of users or items, and splits."""
 
 from .csr import CSR, Array, from_scipy, row_ends
-from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, settle_duplicates
+from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, restricted, settle_duplicates
 from .vocab import Vocab, frozen
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "from_arrays",
     "from_scipy",
     "frozen",
+    "restricted",
     "row_ends",
     "settle_duplicates",
 ]

@@ -7,6 +7,7 @@ import shlex
 import time
 from pathlib import Path
 
+from ..errors import Stopped
 from .options import (
     EDGES,
     TABLE,
@@ -19,7 +20,7 @@ from .options import (
     params_given,
     writable,
 )
-from .show import Steps, epoch_values, say
+from .show import WORTH_TELLING, Steps, epoch_values, say
 
 
 def fit(args: Args) -> None:
@@ -39,9 +40,23 @@ def fit(args: Args) -> None:
         held_out = Experiment(data=data).make_split().refit()
         data, valid = held_out.train, held_out.test
         say(f"patience: {len(valid):,} held-out validation rows ({held_out.name}) for early stopping")
+    needed = model.estimate(data)
+    if needed.seconds >= WORTH_TELLING:
+        say(f"{args.model}: {needed} estimated")
+    epochs = model.params().get("epochs")
     with Steps() as steps:
         start = time.perf_counter()
-        model.fit(data, valid=valid, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
+        try:
+            model.fit(
+                data,
+                valid=valid,
+                on_epoch=lambda entry: steps(args.model, {**entry, "epochs": epochs}),
+                # An epoch is finished before a stop, so that its model can be saved; without epochs there is none.
+                on_progress=lambda event: steps(args.model, event) or "epoch" in event,
+                checkpoint=args.checkpoint,
+            )
+        except Stopped:
+            raise KeyboardInterrupt from None
         stopped = steps.stop.asked
     model.save(out)
     last = model.history_[-1] if model.history_ else {}

@@ -1,8 +1,8 @@
 """The inverse of a symmetric positive definite matrix, in place and in block columns.
 
 As LAPACK's potrf and potri: with A = U'U, the inverse is U^-1 U^-T. The factor, its inverse and the product cost
-n^3 / 6 multiply-adds each, and are computed one block column at a time. LAPACK does the same in one call, which takes minutes
-to hours for tens of thousands of columns, and nothing can be reported or stopped meanwhile.
+n^3 / 6 multiply-adds each, and are computed one block column at a time. LAPACK does the same in one call, which takes
+minutes to hours for tens of thousands of columns, and nothing can be reported or stopped meanwhile.
 
 BLAS is called through the pointers that scipy exports for Cython: its Python functions copy blocks of a larger matrix.
 

@@ -157,6 +157,7 @@ def as_dict(results: Results) -> dict[str, Any]:
         "seconds": results.seconds,
         "rows": rows,
         "failed": dict(results.failed),
+        "left_out": dict(results.left_out),
     }
 
 
@@ -185,7 +186,8 @@ def text(results: Results) -> str:
     if any(line.p is not None for line in results.lines):
         against = next(line.label for line in results.lines if line.best)
         out += ["", f"{p_note(first, against)}; {STARS_MEAN}"]
-    return "\n".join(out + [f"skipped: {label}: {why}" for label, why in results.failed.items()])
+    out += [f"skipped: {label}: {why}" for label, why in results.failed.items()]
+    return "\n".join(out + [f"left out: {label}: {why}" for label, why in results.left_out.items()])
 
 
 def _compared(line: Line) -> dict[str, float | None]:

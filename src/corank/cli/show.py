@@ -193,7 +193,7 @@ def plan_lines(plan: Any) -> list[str]:
 
     if not plan.estimates:
         return []
-    most = f"at most {in_gigabytes(plan.memory)} at a time"
+    most = f"{in_gigabytes(plan.memory)} at a time"
     told = plan.left_out or plan.seconds >= WORTH_TELLING
     lines = [f"  {label:<14}  {needed}" for label, needed in plan.estimates.items() if label not in plan.left_out]
     out = ["estimated before the start, from fits to small samples:", *lines] if told else []

@@ -22,7 +22,7 @@ import numpy as np
 BLOCK = 1024  # columns at a time: large enough for BLAS to be as fast as in one call
 
 
-def invert(matrix: np.ndarray, progress: Callable[[float, float], None] | None = None, block: int = BLOCK) -> bool:
+def invert(matrix: np.ndarray, progress: Callable[[float, float], None] | None = None) -> bool:
     """Replace the lower triangle by that of the inverse; False if the matrix is not positive definite.
 
     progress : called with (done, of), in operations, after each block column; it may raise to stop.
@@ -31,7 +31,7 @@ def invert(matrix: np.ndarray, progress: Callable[[float, float], None] | None =
     if matrix.shape != (n, n) or not matrix.flags.c_contiguous or matrix.dtype not in (np.float32, np.float64):
         raise ValueError("invert takes a square float32 or float64 matrix in rows")
     linear = _Linear(matrix)
-    cuts = [(at, min(block, n - at)) for at in range(0, n, block)]
+    cuts = [(at, min(BLOCK, n - at)) for at in range(0, n, BLOCK)]
     done, of = 0.0, float(n) ** 3
     for phase in (_factor, _invert_factor, _multiply_factor):
         for failed, operations in phase(linear, n, cuts):

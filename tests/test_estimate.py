@@ -165,7 +165,7 @@ SHAPES = {"ease": (50_000, 2000, 3000), "sasrec": (60_000, 6000, 4000), "collran
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the resident size is read from /proc")
-@pytest.mark.parametrize("name", ["popularity", "item_knn", "ease", "wmf", "bpr", "als", "mf", "sql_rank", "collrank"])
+@pytest.mark.parametrize("name", ["popularity", "item_knn", "ease", "wmf", "mf", "sql_rank", "collrank"])
 def test_memory_is_not_understated(name):
     """At most a fifth above the estimate: allocators round, and threads have stacks. And it is no wild guess."""
     shape = SHAPES.get(name, (400_000, 20_000, 8000))

@@ -89,7 +89,7 @@ class ItemKNN(Model):
 
     def _cost(self, size: Size) -> Cost:
         return Cost(
-            SORTED * size.rows + SCATTERED * (2 * size.squared() + min(self.neighbors, size.items) * size.items)
+            SORTED * size.rows + SCATTERED * (8 * size.squared() + min(self.neighbors, size.items) * size.items)
         )
 
     def _memory(self, size: Size) -> float:

@@ -26,7 +26,7 @@ from .training import check_fit, clock
 if TYPE_CHECKING:
     from .model import Model
 
-SMALL = 1.0  # rough seconds below which nothing is probed
+SMALL = 2.0  # rough seconds below which nothing is probed
 EPOCHS = 3  # of a probe
 PROBE = 0.25  # rough seconds of the fit to a sample; it is enlarged until it takes ENOUGH
 ENOUGH = 0.15  # measured seconds of a probe that overheads no longer decide
@@ -101,7 +101,7 @@ def _probed(model: Model, data: Dataset, size: Size, cost: Cost, epochs: int, us
     if own.epoch:
         seconds += epochs * epoch * cost.epoch / own.epoch
     if users:
-        asked = np.arange(min(64, chosen[0]), dtype=np.int32)
+        asked = np.arange(min(64, len(sample.users)), dtype=np.int32)
         start = clock()
         fitted._score(asked)
         seconds += (clock() - start) / asked.size * users * size.items / chosen[1]

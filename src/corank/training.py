@@ -20,7 +20,7 @@ from .cost import Size
 from .data import Array, Dataset
 from .data.split import require_dataset
 from .errors import CorankError, Stopped
-from .memory import free_bytes, make_room
+from .memory import free_bytes, no_room
 from .params import check
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def fit(
     _forget(model)
     size, free = Size.of(data), free_bytes()
     what = f"{type(model).__name__} of {size.users:,} users and {size.items:,} items"
-    make_room(model._memory(size), what, model._smaller(size, free))
+    if free is not None and (need := model._memory(size)) > free:
+        raise CorankError(no_room(need, free, what, model._smaller(size, free)))
     rows = data.csr()
     model._begin(data, rows)
     training = Training(model, data, valid, on_epoch, on_progress, path)

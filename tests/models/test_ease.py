@@ -7,7 +7,7 @@ import pytest
 
 import corank as cr
 import reference
-from corank import memory, training
+from corank import training
 from corank.cost import Size
 from corank.data import restricted
 from corank.kernels import inverse
@@ -82,8 +82,7 @@ def test_an_item_without_rows_has_no_weights():
 
 def test_catalogue_beyond_memory_is_a_sentence(monkeypatch):
     free = [1000]
-    for module in (memory, training):
-        monkeypatch.setattr(module, "free_bytes", lambda: free[0])
+    monkeypatch.setattr(training, "free_bytes", lambda: free[0])
     with pytest.raises(cr.CorankError, match=r"14 items needs 0\.0 GB .* use item_knn or wmf"):
         cr.EASE().fit(random_data())
     free[0] = 24_000_000_000
@@ -108,7 +107,6 @@ def test_memory_that_runs_out_all_the_same_is_a_sentence(monkeypatch):
     def full(shape, dtype):
         raise MemoryError
 
-    monkeypatch.setattr(memory, "free_bytes", lambda: None)
     monkeypatch.setattr(ease.np, "empty", full)
     with pytest.raises(cr.CorankError, match="use item_knn or wmf"):
         cr.EASE()._room(41_140)

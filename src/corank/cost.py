@@ -25,10 +25,14 @@ SORTED = 40e-9  # per row of the data that is sorted into CSR rows, by user and 
 
 
 class Cost(NamedTuple):
-    """Rough seconds of a fit: what is done once, and each epoch."""
+    """Rough seconds of a fit: what is done once, and each epoch.
+
+    dense : the part of `setup` that is large matrix products, which BLAS divides among all processors.
+    """
 
     setup: float
     epoch: float = 0.0
+    dense: float = 0.0
 
     def total(self, epochs: int) -> float:
         return self.setup + epochs * self.epoch

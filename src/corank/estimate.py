@@ -2,14 +2,16 @@
 
 A model declares how its cost grows with the data (`Model._cost`, in rough seconds) and the bytes it will hold
 (`Model._memory`). The seconds are then measured: a short fit of the same model to a sample of the users (of the items
-too, where their number decides) says how long the declared cost takes here and now, on this machine with its present
-load. Constants of a machine are stored nowhere.
+too, where their number decides) says how long the declared cost takes on this machine. Constants of a machine are
+stored nowhere.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 SMALL = 2.0  # rough seconds below which nothing is probed
 EPOCHS = 3  # of a probe
 PROBE = 0.25  # rough seconds of the fit to a sample; it is enlarged until it takes ENOUGH
-ENOUGH = 0.15  # measured seconds of a probe that overheads no longer decide
+ENOUGH = 0.2  # measured seconds of a probe that overheads no longer decide
 TOO_LONG = 1.5  # measured seconds after which a probe ends with its epoch
 FEWEST = 256  # users or items of a sample
 
@@ -38,7 +40,7 @@ FEWEST = 256  # users or items of a sample
 class Estimate:
     """What a fit will need."""
 
-    seconds: float  # without compilation
+    seconds: float  # without compilation, on a machine that has nothing else to do
     memory: int  # bytes beside the data
     compiling: float = 0.0  # seconds for which the probe compiled kernels, once per machine
     probed: bool = False  # measured; else the declared cost, which is small or could not be probed
@@ -82,29 +84,38 @@ def estimate(model: Model, data: Dataset, users: int = 0) -> Estimate:
 
 def _probed(model: Model, data: Dataset, size: Size, cost: Cost, epochs: int, users: int) -> float:
     """Seconds of the whole, from a fit to a sample."""
+    from .kernels.threads import blas_threads, one_blas_thread
+
     limit, warm = PROBE, False
     while True:
         chosen = _sample_size(model, size, limit)
         sample = _sample(data, *chosen)
-        with _silence():
+        with _silence(), one_blas_thread():
             if not warm:  # what is loaded or compiled at the first call is not part of the rate
                 tiny = _sample(sample, min(32, chosen[0]), min(FEWEST, chosen[1]))
                 _small_fit(model, tiny, 1)
                 warm = True
-            fitted, setup, epoch = _small_fit(model, sample, min(EPOCHS, epochs))
+            fits = [
+                _small_fit(model, sample, min(EPOCHS, epochs)) for _ in range(1 if "epochs" in model.params() else 2)
+            ]
+            fitted, setup, epoch = min(fits, key=lambda fit: fit[1] + fit[2])
         took = setup + EPOCHS * epoch
         if took >= ENOUGH or chosen == (size.users, size.items):
             break
         limit *= max(2.0, min(16.0, ENOUGH / max(took, 1e-3)))
     own = model._cost(Size.of(sample))
-    seconds = setup * (cost.setup / own.setup if own.setup else 1.0)
+    # A probe has one BLAS thread: on a busy machine, threads that wait for each other in short products waste seconds.
+    whole = cost.setup - cost.dense + cost.dense / blas_threads()
+    seconds = setup * (whole / own.setup if own.setup else 1.0)
     if own.epoch:
         seconds += epochs * epoch * cost.epoch / own.epoch
     if users:
         asked = np.arange(min(64, len(sample.users)), dtype=np.int32)
-        start = clock()
-        fitted._score(asked)
-        seconds += (clock() - start) / asked.size * users * size.items / chosen[1]
+        with one_blas_thread():
+            start = _now()
+            fitted._score(asked)
+            score = _elapsed(start, _now())
+        seconds += score / asked.size * users * size.items / chosen[1]
     return seconds
 
 
@@ -115,29 +126,58 @@ def _small_fit(model: Model, sample: Dataset, epochs: int) -> tuple[Model, float
     if "patience" in params:
         changes["patience"] = None
     small = type(model)(**{**params, **changes})
-    start = clock()
-    small.fit(sample, on_epoch=lambda entry: clock() - start < TOO_LONG)
-    took, ends = clock() - start, [entry["seconds"] for entry in small.history_]
-    if not ends:
+    start = _now()
+    ends = [start]
+
+    def watch(entry: dict[str, Any]) -> bool:
+        ends.append(_now())
+        return _elapsed(start, ends[-1]) < TOO_LONG
+
+    small.fit(sample, on_epoch=watch)
+    took = _elapsed(start, _now())
+    if len(ends) == 1:
         return small, took, 0.0
-    epoch = float(np.median(np.diff(ends))) if len(ends) > 1 else ends[0]
-    return small, max(0.0, took - epoch * len(ends)), epoch
+    epoch = min(_elapsed(*pair) for pair in itertools.pairwise(ends[1:] if len(ends) > 2 else ends))
+    return small, max(0.0, took - epoch * (len(ends) - 1)), epoch
+
+
+def _now() -> tuple[float, float]:
+    return clock(), time.process_time()
+
+
+def _elapsed(start: tuple[float, float], end: tuple[float, float]) -> float:
+    """Seconds, on a machine that has nothing else to do.
+
+    A probe is so short that on a busy machine it may wait most of the time, or not at all. Where others have the
+    processors, the seconds that the fit itself was running are the better measure, although several threads add up.
+    """
+    return min(end[0] - start[0], end[1] - start[1])
 
 
 def _sample_size(model: Model, size: Size, limit: float) -> tuple[int, int]:
     """Numbers of users and items for which a probe is declared to take `limit` rough seconds at most.
 
     Users are halved first: with all items, a sample has their factors, their popularity and so the cache misses of the
-    whole. Items are halved where that helps more, as in a model that costs their cube.
+    whole. Items are halved where that helps more, as in a model that costs their cube; then users are too, until their
+    share of the cost is no larger than in the whole: what is measured must be what is scaled.
     """
     users, items = size.users, size.items
 
     def declared(users: int, items: int) -> float:
         return model._cost(size.thinned(users, items)).total(EPOCHS)
 
-    while declared(users, items) > limit and (users > FEWEST or items > FEWEST):
+    def of_users(users: int, items: int) -> float:
+        """The share of the cost that half of the users have."""
+        return 1 - declared(max(1, users // 2), items) / max(declared(users, items), 1e-12)
+
+    share = of_users(users, items)
+    while users > FEWEST or items > FEWEST:
         fewer_users, fewer_items = max(min(users, FEWEST), users // 2), max(min(items, FEWEST), items // 2)
-        if users == fewer_users or declared(users, fewer_items) < 0.7 * declared(fewer_users, items):
+        if users > FEWEST and of_users(users, items) > share + 0.1:
+            users = fewer_users
+        elif declared(users, items) <= limit:
+            break
+        elif users == fewer_users or declared(users, fewer_items) < 0.7 * declared(fewer_users, items):
             items = fewer_items
         else:
             users = fewer_users

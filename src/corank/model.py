@@ -46,6 +46,7 @@ class Model:
     predicts_ratings: ClassVar[bool] = False  # predict() returns ratings
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
+    smaller_form: ClassVar[str] = ""  # a setting that is much cheaper, told where the model takes too long
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
 
     def fit(

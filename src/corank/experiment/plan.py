@@ -58,7 +58,13 @@ def make_plan(
             found[entry.label] = entry.model.estimate(train, users=tested).times(fits)
         except (CorankError, NotImplementedError):  # a row that cannot be fitted is reported when its turn comes
             continue
-    left_out = {} if experiment.models else leave_out(found, _no_room(entries, found, train))
+    left_out: dict[str, str] = {}
+    if not experiment.models:
+        no_room = _no_room(entries, found, train)
+        left_out = leave_out(found, no_room)
+        for entry in entries:
+            if entry.label in left_out and entry.label not in no_room and entry.model.smaller_form:
+                left_out[entry.label] += f"; {entry.model.smaller_form}"
     plan = Plan(found, left_out)
     Watch("", on_progress)(event="plan", plan=plan)
     return plan

@@ -184,21 +184,22 @@ def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
         _local.worker = True
         function(part)
 
-    with _one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(call, part) for part in parts]:
             done.result()
 
 
+def blas_threads() -> int:
+    """Number of threads of a matrix product."""
+    return max((int(library["num_threads"]) for library in _blas.found().info()), default=1)
+
+
 @contextlib.contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread. The setting is global: the first caller sets it and the last one restores it."""
     with _blas.lock:
         if _blas.holders == 0:
-            if _blas.controller is None:
-                from threadpoolctl import ThreadpoolController
-
-                _blas.controller = ThreadpoolController().select(user_api="blas")
-            _blas.limit = _blas.controller.limit(limits=1)
+            _blas.limit = _blas.found().limit(limits=1)
             _blas.limit.__enter__()
         _blas.holders += 1
     try:
@@ -216,6 +217,15 @@ class _Blas:
         self.holders = 0
         self.controller: Any = None
         self.limit: Any = None
+
+    def found(self) -> Any:
+        """The BLAS libraries that are loaded."""
+        if self.controller is None:
+            import scipy.linalg  # noqa: F401  # numpy and scipy may each have one, found only once it is loaded
+            from threadpoolctl import ThreadpoolController
+
+            self.controller = ThreadpoolController().select(user_api="blas")
+        return self.controller
 
 
 _blas = _Blas()

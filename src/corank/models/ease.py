@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class EASE(Model):
     max_items: int | None = param(
         None, "only this many of the most popular items have weights; the others come last, by popularity", low=1
     )
+
+    smaller_form: ClassVar[str] = "--max-items 10000 of `corank fit ease` is a smaller model, of the most popular items"
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         from ..kernels import ease as kernels
@@ -93,7 +95,8 @@ class EASE(Model):
         return size.items if self.max_items is None else min(self.max_items, size.items)
 
     def _cost(self, size: Size) -> Cost:
-        return Cost(SORTED * size.rows + sum(self._parts(self._kept(size), size.squared())))
+        counting, inverting = self._parts(self._kept(size), size.squared())
+        return Cost(SORTED * size.rows + counting + inverting, dense=inverting)
 
     def _memory(self, size: Size) -> float:
         return rows_memory(size, 2) + _matrices(self._kept(size))

@@ -150,7 +150,7 @@ class GraphRegularised(GraphOptions):
     )
 
     def _cost(self, size: Size) -> Cost:
-        setup, epoch = super()._cost(size)
+        setup, epoch, _ = super()._cost(size)
         d: int = self.params()["dim"]
         for side, entries in self._graph_entries(size).items():
             nodes = size.users if side == "user" else size.items

@@ -59,7 +59,7 @@ class CoFactor(GraphOptions, ALS):
             training.report(objective=total)
 
     def _cost(self, size: Size) -> Cost:
-        setup, epoch = super()._cost(size)
+        setup, epoch, _ = super()._cost(size)
         for entries in self._graph_entries(size).values():
             pairs = (1 + self.zeros) * entries
             setup, epoch = setup + 20 * SCATTERED * pairs, epoch + 2 * KERNEL * pairs * self.dim * (self.dim + 4)

@@ -121,7 +121,7 @@ class GRU4Rec(SequenceModel):
         return (1 + (not self.tied)) * size.items * self.dim + 6.0 * self.blocks * self.dim**2
 
     def _cost(self, size: Size) -> Cost:
-        setup, epoch = super()._cost(size)
+        setup, epoch, _ = super()._cost(size)
         # The tokens of a sequence are computed one after the other.
         longest = float(np.minimum(size.lengths, self.max_len).max(initial=0))
         return Cost(setup, epoch + 1e-4 * self.blocks * longest * size.users / self.batch_size)

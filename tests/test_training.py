@@ -119,3 +119,48 @@ def test_a_saved_model_removes_its_finished_checkpoint_only(data, tmp_path):
     assert path.exists()
     finished.save(tmp_path / "whole.corank")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["item_knn", "sasrec", "sse_pt", "gru4rec", "gcmc", "graph_ae"])
+def test_long_fits_report_progress_and_can_be_stopped(monkeypatch, name):
+    monkeypatch.setattr("corank.training.OFTEN", 0.0)
+    rng = np.random.default_rng(0)
+    data = cr.from_arrays(user=rng.integers(0, 40, 600), item=rng.integers(0, 30, 600), value=rng.integers(1, 6, 600))
+    small = {"epochs": 2, "dim": 8} | (
+        {"batch_size": 10} if "batch_size" in cr.find(name)().params() else {"batches": 3}
+    )
+    params = {} if name == "item_knn" else small
+    heard = []
+    cr.find(name)(**params).fit(data, on_progress=heard.append)
+    shares = [event["share"] for event in heard]
+    assert len(shares) >= (2 if name == "item_knn" else 6)
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    assert all(event["event"] == "progress" and event["left"] >= 0 for event in heard)
+    model = cr.find(name)(**params)
+    with pytest.raises(cr.errors.Stopped, match=f"the fit of {name} was stopped"):
+        model.fit(data, on_progress=lambda event: False)
+    with pytest.raises(cr.CorankError, match="not fitted"):
+        model.recommend([0])
+
+
+def test_progress_changes_no_numbers(monkeypatch):
+    monkeypatch.setattr("corank.training.OFTEN", 0.0)
+    rng = np.random.default_rng(1)
+    data = cr.from_arrays(user=rng.integers(0, 50, 900), item=rng.integers(0, 400, 900))
+    for cls in (cr.ItemKNN, cr.EASE):
+        plain, watched = cls().fit(data), cls().fit(data, on_progress=lambda event: None)
+        np.testing.assert_array_equal(plain.recommend().scores, watched.recommend().scores)
+
+
+def test_progress_is_throttled(data):
+    @dataclass(kw_only=True, eq=False)
+    class Busy(Walk):
+        def _fit(self, data, rows, training):
+            self.place_ = np.zeros(2)
+            for part in range(100_000):
+                training.progress(part + 1, 100_000)
+
+    heard = []
+    Busy().fit(data, on_progress=heard.append)
+    assert len(heard) < 100

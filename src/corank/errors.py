@@ -14,6 +14,10 @@ class NotFitted(CorankError):
     """The model was used before it was fitted."""
 
 
+class Stopped(CorankError):
+    """A fit was stopped by its `on_progress` callback before it was finished."""
+
+
 class ModelFileError(CorankError):
     """A model file cannot be trusted or understood."""
 

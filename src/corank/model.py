@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from . import answering, training
+from . import answering, estimate, training
 from .answering import Candidates
+from .cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from .data import CSR, Array, Dataset
 from .errors import CorankError, suggest
 from .histories import Histories
@@ -27,6 +28,7 @@ from .ranking import Ranking
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
+    from .estimate import Estimate
     from .training import OnEpoch, Training
 
 
@@ -45,10 +47,9 @@ class Model:
     predicts_ratings: ClassVar[bool] = False  # predict() returns ratings
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
+    smaller_form: ClassVar[str] = ""  # a setting that is much cheaper, told where the model takes too long
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
-    starts: ClassVar[
-        Sequence[Mapping[str, Any]]
-    ] = ()  # settings that were best on data of some shape: a search begins there
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # settings that were best on other data: a search begins there
     from_data: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that `_choose` settles where they are None
 
     def __init_subclass__(cls) -> None:
@@ -64,6 +65,7 @@ class Model:
         *,
         valid: Dataset | None = None,
         on_epoch: OnEpoch | None = None,
+        on_progress: OnEpoch | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Fit to `data`, discarding any previous fit; returns self.
@@ -72,10 +74,21 @@ class Model:
         ----------
         valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
         on_epoch : called with a dict after each epoch; training stops after the epoch in which it returns False.
+        on_progress : called with a dict a few times per second where epochs (or a fit without them) take long: `share`
+            of the fit that is done, `seconds`, seconds `left`; the fit is abandoned (`Stopped`) if it returns False.
         checkpoint : file for the training state; a fit that finds one resumes from it, and `save` removes it.
         """
-        training.fit(self, data, valid, on_epoch, checkpoint)
+        training.fit(self, data, valid, on_epoch, on_progress, checkpoint)
         return self
+
+    def estimate(self, data: Dataset, *, users: int = 0) -> Estimate:
+        """Seconds and memory that a fit to `data` will need, from a probe of a second or two; the model stays as it is.
+
+        Parameters
+        ----------
+        users : also count the seconds for the scores of all items for that many users.
+        """
+        return estimate.estimate(self, data, users)
 
     def recommend(
         self,
@@ -147,6 +160,12 @@ class Model:
         shown = [f"{name}={value!r}" for name, value in self.params().items() if repr(value) != repr(usual[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def settled(self, data: Dataset, rows: CSR) -> Self:
+        """An unfitted copy, in which the hyper-parameters that are left to the data are as chosen for this data."""
+        copy = type(self)(**self.params())
+        copy._choose(data, rows)
+        return type(self)(**copy.used_params())
+
     @classmethod
     def suits(cls, task: str) -> bool:
         """Whether it is compared by default on a task: 'implicit', 'explicit' or 'sequential'."""
@@ -202,6 +221,18 @@ class Model:
     def _training_rows(self) -> CSR:
         """The training items of each user, in time order where scores depend on it."""
         return answering.seen_items(self)
+
+    def _cost(self, size: Size) -> Cost:
+        """How the seconds of a fit grow with the data: see `cost`; only ratios matter, `estimate` measures the rest."""
+        return Cost(SORTED * size.rows, 8 * KERNEL * size.rows * getattr(self, "dim", 1))
+
+    def _memory(self, size: Size) -> float:
+        """Bytes that a fit holds at its peak beside the data: learned arrays, sorted copies and temporary arrays."""
+        return rows_memory(size) + factors_memory(self, size, getattr(self, "dim", 1))
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        """What to do where `_memory` is more than the free bytes."""
+        return "choose a smaller dim" if hasattr(self, "dim") else "keep fewer users or items"
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         """Scores of pairs of codes; a factor model overrides this with inner products."""

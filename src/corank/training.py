@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .checkpoint import Checkpoint
+from .cost import Size
 from .data import Array, Dataset
 from .data.split import require_dataset
-from .errors import CorankError
-from .memory import make_room
+from .errors import CorankError, Stopped
+from .memory import free_bytes, no_room
 from .params import check
 
 if TYPE_CHECKING:
@@ -27,22 +28,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("corank")
 OnEpoch = Callable[[dict[str, Any]], bool | None]
+OFTEN = 0.25  # seconds between two calls of `on_progress`
 
 
-def fit(model: Model, data: Dataset, valid: Dataset | None, on_epoch: OnEpoch | None, path: str | Path | None) -> None:
+def fit(
+    model: Model,
+    data: Dataset,
+    valid: Dataset | None,
+    on_epoch: OnEpoch | None,
+    on_progress: OnEpoch | None,
+    path: str | Path | None,
+) -> None:
     """Check the arguments, discard the previous fit, train, and check the learned arrays."""
     check_fit(model, data, valid)
     _forget(model)
-    dim = getattr(model, "dim", 0)
-    # Factors, their copies in training, and the check that they are finite.
-    vectors = 12.0 * dim * (len(data.users) + len(data.items))
-    make_room(vectors, f"{type(model).__name__}(dim={dim}) of this data", "choose a smaller dim")
-    rows = data.csr()
+    size, free, rows = Size.of(data), free_bytes(), data.csr()
+    what = f"{type(model).__name__} of {size.users:,} users and {size.items:,} items"
+    if free is not None and (need := model.settled(data, rows)._memory(size)) > free:
+        raise CorankError(no_room(need, free, what, model._smaller(size, free)))
     model._begin(data, rows)
-    training = Training(model, data, valid, on_epoch, path)
+    training = Training(model, data, valid, on_epoch, on_progress, path)
     try:
         model._fit(data, rows, training)
-        model.fit_seconds_ = _clock() - training.started
+        model.fit_seconds_ = clock() - training.started
         for name, value in model._learned().items():
             if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
@@ -68,14 +76,15 @@ class Training:
         data: Dataset,
         valid: Dataset | None = None,
         on_epoch: OnEpoch | None = None,
+        on_progress: OnEpoch | None = None,
         path: str | Path | None = None,
     ) -> None:
         self.rng = np.random.default_rng(model.seed)
         self.valid = valid if valid is not None and len(valid) else None
         self.checkpoint = None if path is None else Checkpoint(path, model, data, valid)
-        self.started, self.stopped = _clock(), False
-        self._model, self._on_epoch = model, on_epoch
-        self._epoch = 0
+        self.started, self.stopped = clock(), False
+        self._model, self._on_epoch, self._on_progress = model, on_epoch, on_progress
+        self._epoch, self._told = 0, time.perf_counter()
         self._watched, self._sign = "ndcg@10", 1
 
     def watch(self, entry: str, *, higher_is_better: bool) -> None:
@@ -139,7 +148,7 @@ class Training:
         bad = [name for name, value in values.items() if not math.isfinite(value)]
         if bad:
             raise CorankError(diverged(model, f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
-        entry: dict[str, Any] = {"epoch": epoch, "seconds": _clock() - self.started, **values}
+        entry: dict[str, Any] = {"epoch": epoch, "seconds": clock() - self.started, **values}
         if self.valid is not None:
             from .evaluation.evaluate import validation_ndcg
 
@@ -147,6 +156,26 @@ class Training:
         model.history_.append(entry)
         logger.info("%s %s", type(model).__name__, entry)
         self.stopped = self._on_epoch is not None and self._on_epoch(entry) is False
+
+    def progress(self, done: float, of: float, what: str = "") -> None:
+        """Tell `on_progress` that a part of this epoch is done, or of the whole fit in a model without epochs.
+
+        Cheap enough to be called after every batch or block. Where the callback returns False, the fit is abandoned.
+        """
+        now = time.perf_counter()
+        if self._on_progress is None or now - self._told < OFTEN:
+            return
+        self._told = now
+        share = done / of
+        event: dict[str, Any] = {"event": "progress", "what": what}
+        if self._epoch:
+            epochs = int(self._model.used_params()["epochs"])
+            share = (self._epoch - 1 + share) / epochs
+            event |= {"epoch": self._epoch, "epochs": epochs}
+        seconds = clock() - self.started
+        event |= {"share": share, "seconds": seconds, "left": seconds * (1 - share) / share if share else math.inf}
+        if self._on_progress(event) is False:
+            raise Stopped(f"the fit of {self._model.name()} was stopped after {share:.0%}: nothing was learned")
 
     def check_scores(self, users: Array) -> None:
         """Raise if the scores of these user codes are not finite: finite weights can still be too large."""
@@ -156,7 +185,7 @@ class Training:
             raise CorankError(diverged(self._model, "after training the scores are NaN or infinity"))
 
 
-def check_fit(model: Model, data: Any, valid: Any) -> None:
+def check_fit(model: Model, data: Any, valid: Any, *, warn: bool = True) -> None:
     """Raise an error for the first invalid argument: hyper-parameters, data or validation rows."""
     check(model)
     require_dataset(data, "fit")
@@ -176,7 +205,7 @@ def check_fit(model: Model, data: Any, valid: Any) -> None:
             f"patience={model.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
             "patience out"
         )
-    if model.predicts_ratings and np.ptp(data.value) == 0:
+    if warn and model.predicts_ratings and np.ptp(data.value) == 0:
         logger.warning(
             "%s: all ratings are %g, so no item is preferred to another; without ratings use wmf, ease or bpr",
             model.name(),
@@ -203,7 +232,7 @@ def _forget(model: Model) -> None:
         delattr(model, name)
 
 
-def _clock() -> float:
+def clock() -> float:
     """Time in seconds without kernel compilation, which happens once per machine and is not part of the fit time."""
     from .kernels.threads import compile_seconds
 

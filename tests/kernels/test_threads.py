@@ -125,3 +125,23 @@ assert os.waitpid(child, 0)[1] == 0
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_starts_threads_of_its_own() -> None:
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_ranges_of_a_run_report_progress_and_can_be_stopped(count):
+    threads.set_threads(count)
+    out, heard = np.zeros(1000, np.int64), []
+
+    def fill(start, stop, into):
+        into[start:stop] += 1
+
+    threads.run(fill, 1000, out, progress=lambda done, of: heard.append((done, of)))
+    assert (out == 1).all()
+    assert heard[-1] == (len(heard), len(heard))
+
+    def stop(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(fill, 1000, out, progress=stop)
+    threads.set_threads(None)

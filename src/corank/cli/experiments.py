@@ -64,7 +64,7 @@ def compare_models(args: Args) -> None:
         options["split"] = args.split
     if args.models is not None:
         options["models"] = comma_separated(args.models, "--models")
-    for key, value in options.items():
+    for key, value in (options | {"estimate": True}).items():
         setattr(experiment, key, value)
     _run_and_report(experiment, Path(args.out), command)
 

@@ -12,6 +12,7 @@ from ..data import Dataset
 from ..data.given import with_validation
 from ..data.split import Split
 from ..data.values import words
+from ..errors import Stopped
 from .options import (
     EDGES,
     PARTS,
@@ -26,7 +27,7 @@ from .options import (
     params_given,
     writable,
 )
-from .show import Steps, epoch_values, say
+from .show import WORTH_TELLING, Steps, epoch_values, say
 
 
 def fit(args: Args) -> None:
@@ -41,9 +42,22 @@ def fit(args: Args) -> None:
         say(f"{args.model} does not use a graph: {effect}")
     if data.values == "counts" and (model.needs_ratings or model.predicts_ratings):
         say(f"{args.model} treats values as ratings, and these are {words(data)}: for counts use wmf, item_knn or ease")
+    needed = model.estimate(data)
+    if needed.seconds >= WORTH_TELLING:
+        say(f"{args.model}: {needed} estimated")
     with Steps() as steps:
         start = time.perf_counter()
-        model.fit(data, valid=valid, on_epoch=lambda entry: steps(args.model, entry), checkpoint=args.checkpoint)
+        try:
+            model.fit(
+                data,
+                valid=valid,
+                on_epoch=lambda entry: steps(args.model, {**entry, "epochs": model.used_params().get("epochs")}),
+                # An epoch is finished before a stop, so that its model can be saved; without epochs there is none.
+                on_progress=lambda event: steps(args.model, event) or "epoch" in event,
+                checkpoint=args.checkpoint,
+            )
+        except Stopped:
+            raise KeyboardInterrupt from None
         stopped = steps.stop.asked
     model.save(out)
     last = model.history_[-1] if model.history_ else {}

@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
 
+WORTH_TELLING = 5.0  # seconds from which an estimate is worth a line
 QUIET = 10.0  # seconds between progress lines where there is no progress bar
 # Loggers whose INFO messages are shown: how a file was read, resuming, downloads, compilation.
 NOTICES = ("corank.kernels", "corank.checkpoint", "corank.reading", "corank.datasets")
@@ -134,7 +135,18 @@ class Steps:
         what = event.get("event", "epoch")
         note = ""
         if what == "epoch":
-            note = "  ".join([f"epoch {event['epoch']}", *epoch_values(event)])
+            epochs = event.get("epochs")
+            left = [] if not epochs else [_left(event["seconds"] / event["epoch"] * (epochs - event["epoch"]))]
+            note = "  ".join(
+                [f"epoch {event['epoch']}" + (f"/{epochs}" if epochs else ""), *epoch_values(event), *left]
+            )
+        elif what == "progress":
+            where = f"epoch {event['epoch']}/{event['epochs']}" if "epoch" in event else event["what"]
+            note = f"{where}  {event['share']:.0%} done  {_left(event['left'])}"
+        elif what == "estimating":
+            note = f"estimating seconds and memory ({event['row']}/{event['of']})"
+        elif what == "plan":
+            self._print(*plan_lines(event["plan"]))
         elif what == "trial":
             note = f"trial {event['trial']}/{event['of']}" + (
                 f"  best {event['best']:.5f}" if event["best"] is not None else ""
@@ -149,12 +161,44 @@ class Steps:
             if what == "start":
                 self.bar.update(self.task, total=event["of"])
             self.bar.update(self.task, description=label, note=note, advance=what in ("done", "failed"))
-        if what == "epoch" and self.bar is None and time.monotonic() - self.last_line > QUIET:
+        if (
+            what in ("epoch", "progress", "estimating")
+            and self.bar is None
+            and time.monotonic() - self.last_line > QUIET
+        ):
             self.last_line = time.monotonic()
             say(f"  {label:<14}  {note}")
         if what in ("done", "failed") or (what == "trial" and self.bar is None):
-            (self.bar.console.print if self.bar is not None else say)(f"  {label:<14}  {note}")
+            self._print(f"  {label:<14}  {note}")
         return not self.stop.asked
+
+    def _print(self, *lines: str) -> None:
+        for line in lines:
+            if self.bar is not None:
+                self.bar.console.print(line, highlight=False, markup=False)
+            else:
+                say(line)
+
+
+def _left(seconds: float) -> str:
+    from ..estimate import in_words
+
+    return f"{in_words(seconds)} left"
+
+
+def plan_lines(plan: Any) -> list[str]:
+    """What an experiment is expected to take: per row where that is worth a line, and in all."""
+    from ..estimate import in_words
+    from ..memory import in_gigabytes
+
+    if not plan.estimates:
+        return []
+    most = f"{in_gigabytes(plan.memory)} at a time"
+    told = plan.left_out or plan.seconds >= WORTH_TELLING
+    lines = [f"  {label:<14}  {needed}" for label, needed in plan.estimates.items() if label not in plan.left_out]
+    out = ["estimated before the start, from fits to small samples:", *lines] if told else []
+    out.append(f"estimated in all: {in_words(plan.seconds)}, {most}")
+    return out + [f"left out: {label}: {why}" for label, why in plan.left_out.items()]
 
 
 def epoch_values(entry: dict[str, Any]) -> list[str]:

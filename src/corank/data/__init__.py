@@ -1,7 +1,7 @@
 """Datasets, vocabularies, sparse rows, graphs of users or items, and splits."""
 
 from .csr import CSR, Array, from_scipy, row_ends
-from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, settle_duplicates
+from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, restricted, settle_duplicates
 from .values import VALUES, Values
 from .vocab import Vocab, frozen
 
@@ -17,6 +17,7 @@ __all__ = [
     "from_arrays",
     "from_scipy",
     "frozen",
+    "restricted",
     "row_ends",
     "settle_duplicates",
 ]

@@ -161,22 +161,7 @@ class Dataset:
 
     def compact(self) -> Dataset:
         """The same rows with only the users and items that occur in them; graphs and labels follow."""
-        keep = {"user": np.unique(self.user), "item": np.unique(self.item)}
-        changes: dict[str, Any] = {}
-        for side, old in keep.items():
-            vocab: Vocab = getattr(self, f"{side}s")
-            graph: CSR | None = getattr(self, f"{side}_graph")
-            changes[f"{side}s"] = Vocab(vocab.ids[old])
-            changes[side] = np.searchsorted(old, getattr(self, side)).astype(np.int32)
-            changes[f"{side}_labels"] = {k: v[old] for k, v in getattr(self, f"{side}_labels").items()}
-            if graph is not None:
-                changes[f"{side}_graph"] = from_scipy(graph.scipy()[old][:, old])
-        if self.comparisons is not None:
-            codes = [
-                np.searchsorted(keep[side], self.comparisons[:, at]) for at, side in enumerate(("user", "item", "item"))
-            ]
-            changes["comparisons"] = np.stack(codes, axis=1).astype(np.int32)
-        return dataclasses.replace(self, **changes)
+        return restricted(self, np.unique(self.user), np.unique(self.item))
 
     def with_graph(self, users: Any = None, items: Any = None, *, new_items: bool = False) -> Dataset:
         """The same rows with a graph over the users, the items or both; it replaces the graph that was there.
@@ -210,6 +195,29 @@ class Dataset:
         from .describe import describe
 
         return describe(self)
+
+
+def restricted(data: Dataset, users: Array, items: Array) -> Dataset:
+    """The rows of these users and items (codes in rising order), with vocabularies of them alone."""
+    keep = {"user": users, "item": items}
+    rows = np.isin(data.user, users) & np.isin(data.item, items)
+    if not rows.all():
+        data = data.take(rows)
+    changes: dict[str, Any] = {}
+    for side, old in keep.items():
+        vocab: Vocab = getattr(data, f"{side}s")
+        graph: CSR | None = getattr(data, f"{side}_graph")
+        changes[f"{side}s"] = Vocab(vocab.ids[old])
+        changes[side] = np.searchsorted(old, getattr(data, side)).astype(np.int32)
+        changes[f"{side}_labels"] = {k: v[old] for k, v in getattr(data, f"{side}_labels").items()}
+        if graph is not None:
+            changes[f"{side}_graph"] = from_scipy(graph.scipy()[old][:, old])
+    if data.comparisons is not None:
+        codes = [
+            np.searchsorted(keep[side], data.comparisons[:, at]) for at, side in enumerate(("user", "item", "item"))
+        ]
+        changes["comparisons"] = np.stack(codes, axis=1).astype(np.int32)
+    return dataclasses.replace(data, **changes)
 
 
 def from_arrays(

@@ -69,4 +69,5 @@ def _rows(source: Any, part: str, columns: dict[str, Any]) -> Dataset:
         ) from None
     roles = {role: columns.get(role) for role in ("user", "item", "value", "time")}
     chosen = guess_columns(names, **roles).roles()
-    return from_frame(source, **chosen, **{k: v for k, v in columns.items() if k not in roles})
+    options: dict[str, Any] = {k: v for k, v in columns.items() if k not in roles}
+    return from_frame(source, **chosen, **options)

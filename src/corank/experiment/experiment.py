@@ -25,6 +25,7 @@ from ..evaluation.metrics import AnyMetric, Metric, metrics_of
 from ..model import Model
 from .entries import Entry, make_entry, models_for, read_toml
 from .options import METRICS, TASKS, check_options
+from .plan import Plan, make_plan
 from .results import Results, Row
 from .runner import Progress, Watch, run_entry
 from .source import DRAW_USERS, cut, opened, same_rows
@@ -55,6 +56,7 @@ class Experiment:
     seed: int = 0
     seeds: Sequence[int] = ()  # run once per seed, splits included, and report the mean
     keep: bool = False  # keep fitted models and checkpoints in the storage, so that an interrupted run resumes
+    estimate: bool = False  # estimate seconds and memory first, also where models are named; where not, it always is
     curves: bool = False  # evaluate after each epoch: quality against training time
     between: Sequence[str] = ()  # labels of two rows, which count as 0 % and 100 % in a column of its own
     name: str = "experiment"
@@ -88,8 +90,9 @@ class Experiment:
 
         Parameters
         ----------
-        on_progress : called with (label, event), where event["event"] is 'start', 'trial', 'epoch', 'done' or 'failed';
-            the run stops after the event for which it returns False.
+        on_progress : called with (label, event), where event["event"] is 'estimating', 'plan' (once, with the estimates
+            of all rows), 'start', 'trial', 'progress', 'epoch', 'done' or 'failed'; the run stops after the event for
+            which it returns False.
         storage : a folder for the state of tuning (and of training, with `keep`): an interrupted run resumes from it,
             and experiments that fit the same model to the same rows share the result.
         """
@@ -104,6 +107,8 @@ class Experiment:
         self._opened = None  # the file may have changed by the next run
         one_split = all(same_rows(part.test, parts[0].test) for part in parts)
         self._check_splits(parts, one_split)
+        plan = make_plan(self, entries, parts, on_progress) if self.estimate or not self.models else Plan()
+        entries = [] if plan.stopped else [entry for entry in entries if entry.label not in plan.left_out]
         done: list[Row] = []
         failed: dict[str, str] = {}
         for number, entry in enumerate(entries, 1):
@@ -126,7 +131,8 @@ class Experiment:
         _sort(done, metrics[0], failed)
         left = tuple(e.label for e in entries if e.label not in failed and e.label not in {row.label for row in done})
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
-        return Results(parts[0], done, names, self.name, seconds, failed, left, tuple(self.between), one_split)
+        between = tuple(self.between)
+        return Results(parts[0], done, names, self.name, seconds, failed, left, between, one_split, plan.left_out)
 
     def check(self) -> None:
         """Raise one sentence for the first mistake that can be found without opening the data."""

@@ -31,7 +31,7 @@ def check_options(experiment: Experiment) -> None:
     """Raise one sentence for the first mistake that can be found without opening the data."""
     for names, kind, what in (
         (("tune", "negatives", "seed"), int, "a whole number of 0 or more"),
-        (("refit", "popular", "curves", "keep"), bool, "true or false"),
+        (("refit", "popular", "curves", "keep", "estimate"), bool, "true or false"),
         (("name", "protocol", "task"), str, "a text"),
     ):
         for name in names:

@@ -48,6 +48,7 @@ class Results:
     not_run: tuple[str, ...] = ()  # labels of the rows that were not reached before a stop
     between: tuple[str, ...] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
     one_split: bool = False  # all seeds have the same test rows
+    left_out: dict[str, str] = field(default_factory=dict)  # label -> why the row was not run, by its estimate
 
     @property
     def best(self) -> Row:

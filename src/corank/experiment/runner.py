@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..data import Dataset
 from ..data import split as splits
 from ..data.split import Split
+from ..errors import Stopped
 from ..evaluation.evaluate import evaluate
 from ..evaluation.seeds import pooled, spread
 from ..model import Model
@@ -34,6 +35,10 @@ class Watch:
         """Report an event; returns whether to stop."""
         self.stopped = self.stopped or (self.on_progress is not None and self.on_progress(self.label, event) is False)
         return self.stopped
+
+    def within(self, event: dict[str, Any]) -> bool:
+        """For `on_progress` of a fit: a row that is stopped is not finished, so it stops at once."""
+        return not self(**event)
 
     def asked_to_stop(self) -> bool:
         return self.stopped
@@ -61,7 +66,10 @@ def run_entry(
         final = split.refit() if experiment.refit or whole else split
         train = _thinned(final.train, entry, seed)
         kept = storage / "learned" if experiment.keep and storage is not None else None
-        model = _fitted(model, train, final.valid, watch, kept)
+        try:
+            model = _fitted(model, train, final.valid, watch, kept)
+        except Stopped:
+            return None
         if watch.asked_to_stop():  # comparing a half-trained model would be unfair to it
             return None
         reports.append(evaluate(model, final, experiment.metrics_used(), seed=seed, **experiment.protocol_options()))
@@ -95,8 +103,12 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
     Validation rows are used for the early stopping of a model with `patience`, and not otherwise.
     """
     watched = valid if model.params().get("patience") is not None and len(valid) else None
+    heard: dict[str, Any] = {
+        "on_epoch": lambda entry: watch.goes_on({**entry, "epochs": model.used_params().get("epochs")}),
+        "on_progress": watch.within,
+    }
     if folder is None:
-        return model.fit(train, valid=watched, on_epoch=watch.goes_on)
+        return model.fit(train, valid=watched, **heard)
     from ..checkpoint import fingerprint
     from ..models import load
 
@@ -106,7 +118,7 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
     if done.exists():
         return load(done)
     folder.mkdir(parents=True, exist_ok=True)
-    model.fit(train, valid=watched, on_epoch=watch.goes_on, checkpoint=file.with_suffix(".checkpoint"))
+    model.fit(train, valid=watched, **heard, checkpoint=file.with_suffix(".checkpoint"))
     if not watch.asked_to_stop():
         model.save(done)
     return model

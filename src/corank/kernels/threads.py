@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +29,8 @@ logger = logging.getLogger("corank.kernels")
 
 # Reassociation lets the compiler vectorise sums. NaN and infinity must not be optimised away (no `nnan`, `ninf`).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+WATCHED = 200  # ranges of a run whose progress is reported
 
 _threads: int | None = None
 _pools: dict[int, ThreadPoolExecutor] = {}  # by number of threads
@@ -105,29 +107,56 @@ def set_threads(count: int | None) -> None:
     _threads = count
 
 
-def run(function: Callable[..., Any], rows: int, *args: Any, cost: np.ndarray | None = None) -> None:
+def run(
+    function: Callable[..., Any],
+    rows: int,
+    *args: Any,
+    cost: np.ndarray | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> None:
     """Call `function(start, stop, *args)` over `range(rows)`, in ranges of about equal cost.
 
     cost : int64[rows + 1], cumulative cost of the rows before each (such as a CSR `indptr`); uniform when absent.
+    progress : called with (done, of) after each of the ranges, which are smaller then; it may raise to stop.
     """
-    workers = min(threads(), rows)
-    if workers <= 1 or getattr(_local, "worker", False):
+    alone = getattr(_local, "worker", False)
+    workers = 1 if alone else min(threads(), rows)
+    if workers <= 1 and progress is None:
         function(0, rows, *args)
         return
     # Several ranges per worker balance the load: the cost is only an estimate.
-    parts = min(rows, 8 * workers)
+    parts = min(rows, 8 * workers if progress is None else max(8 * workers, WATCHED))
     if cost is None:
         cuts = np.linspace(0, rows, parts + 1).astype(np.int64)
     else:
         # Add a fixed cost per row, so that a million empty rows do not end up in one range.
-        total = cost + (cost[-1] // rows + 1) * np.arange(rows + 1) // 4
+        total = cost + (cost[-1] // max(rows, 1) + 1) * np.arange(rows + 1) // 4
         cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1))
         cuts[0], cuts[-1] = 0, rows
     ranges = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
+    if workers <= 1:
+        for done, (a, b) in enumerate(ranges, 1):
+            function(a, b, *args)
+            progress(done, len(ranges))  # type: ignore[misc]
+        return
     started = [_pool(workers).submit(function, a, b, *args) for a, b in ranges]
+    if progress is not None:
+        _watch(started, progress)
     wait(started)  # wait for all, even if one fails: afterwards no thread writes to the arrays
-    for done in started:
-        done.result()
+    for part in started:
+        part.result()
+
+
+def _watch(started: list[Future[Any]], progress: Callable[[float, float], None]) -> None:
+    """Report each range that ends; if `progress` raises, those that have not begun never do."""
+    try:
+        for done, _ in enumerate(as_completed(started), 1):
+            progress(done, len(started))
+    except BaseException:
+        for part in started:
+            part.cancel()
+        wait(started)
+        raise
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
@@ -155,21 +184,22 @@ def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> None:
         _local.worker = True
         function(part)
 
-    with _one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(call, part) for part in parts]:
             done.result()
 
 
+def blas_threads() -> int:
+    """Number of threads of a matrix product."""
+    return max((int(library["num_threads"]) for library in _blas.found().info()), default=1)
+
+
 @contextlib.contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread. The setting is global: the first caller sets it and the last one restores it."""
     with _blas.lock:
         if _blas.holders == 0:
-            if _blas.controller is None:
-                from threadpoolctl import ThreadpoolController
-
-                _blas.controller = ThreadpoolController().select(user_api="blas")
-            _blas.limit = _blas.controller.limit(limits=1)
+            _blas.limit = _blas.found().limit(limits=1)
             _blas.limit.__enter__()
         _blas.holders += 1
     try:
@@ -187,6 +217,15 @@ class _Blas:
         self.holders = 0
         self.controller: Any = None
         self.limit: Any = None
+
+    def found(self) -> Any:
+        """The BLAS libraries that are loaded."""
+        if self.controller is None:
+            import scipy.linalg  # noqa: F401  # numpy and scipy may each have one, found only once it is loaded
+            from threadpoolctl import ThreadpoolController
+
+            self.controller = ThreadpoolController().select(user_api="blas")
+        return self.controller
 
 
 _blas = _Blas()

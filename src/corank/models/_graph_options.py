@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ..cost import Size
 from ..data import CSR, Dataset
 from ..data.edges import tidy
 from ..errors import CorankError
@@ -90,6 +91,23 @@ class GraphOptions(Model):
                 "weights; set reg_graph, the weight of G, or choose g2 to g6 or a dna"
             )
         return used
+
+    def _graph_entries(self, size: Size) -> dict[Side, float]:
+        """Roughly the entries of the graph of each side that has one, for estimates."""
+        out: dict[Side, float] = {}
+        for side in SIDES:
+            nodes, edges = (size.users, size.user_edges) if side == "user" else (size.items, size.item_edges)
+            kind: str = getattr(self, f"{side}_graph")
+            kind = self._automatic() if kind == "auto" else kind
+            if not edges or kind == "none" or self.reg_graph == 0:
+                continue
+            depth = int(kind.removeprefix("dna-").removeprefix("g") or 1)
+            if kind.startswith("dna-"):  # a node sets some bits of its filter for each node around it
+                around = min((edges / nodes) ** depth, 1.0 * self.capacity, nodes)
+                out[side] = edges + 2.0 * nodes * around * max(1.0, np.log2(1 / self.error))
+            else:
+                out[side] = float(edges) * depth
+        return out
 
     def _side_graph(self, data: Dataset, side: Side, kind: str) -> CSR:
         """The graph of a side as a matrix; nodes beyond the users or items are the bits of Graph DNA."""

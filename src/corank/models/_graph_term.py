@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from ..cost import KERNEL, SCATTERED, Cost, Size
 from ..data import CSR, Array, Dataset
 from ..data.edges import symmetric
 from ..errors import CorankError
@@ -168,7 +169,27 @@ class GraphRegularised(GraphOptions):
         self.reg_graph_ = weight if self.reg_graph is None else self.reg_graph
 
     def _automatic(self) -> str:
-        return "g" if self.form_ == "shared" else super()._automatic()
+        return "g" if self.used_params()["form"] == "shared" else super()._automatic()
+
+    def _cost(self, size: Size) -> Cost:
+        setup, epoch, _ = super()._cost(size)
+        d: int = self.params()["dim"]
+        for side, entries in self._graph_entries(size).items():
+            nodes = size.users if side == "user" else size.items
+            steps: int = self.params()["steps"] + 1
+            setup += 20 * SCATTERED * entries
+            epoch += KERNEL * (size.rows * d * (d + 4) + nodes * (d**3 / 6 + steps * d**2) + 4.0 * steps * entries * d)
+        return Cost(setup, epoch)
+
+    def _memory(self, size: Size) -> float:
+        total = super()._memory(size)
+        d: int = self.params()["dim"] + 1
+        halves = [0.0]  # of each half-step, the normal equations of all rows and some vectors
+        for side, entries in self._graph_entries(size).items():
+            nodes = size.users if side == "user" else size.items
+            total += 40.0 * entries
+            halves.append(4.0 * nodes * (d * (d + 1) / 2 + 10 * d))
+        return total + max(halves)
 
     def _graph_terms(self, data: Dataset, width: int) -> GraphTerms:
         """The terms of both sides; `width` is the number of parameters per row, the bias included."""

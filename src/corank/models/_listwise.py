@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array
 from ._factors import FactorModel
 from ._rated import GroupedEntries, by_item
@@ -129,6 +130,18 @@ class Listwise(FactorModel):
     patience: int | None
     reg_: float  # set before `_learn`
     average_: NDArray[np.float32]
+
+    def _entries(self, size: Size) -> float:
+        """Number of entries of all lists."""
+        return float(size.rows)
+
+    def _cost(self, size: Size) -> Cost:
+        each = 11 * KERNEL * self.dim + 10 * SCATTERED
+        return Cost(SORTED * size.rows, self._entries(size) * each)
+
+    def _memory(self, size: Size) -> float:
+        # An entry has its item, order, score, gradient and curvature, and its place by item and by user.
+        return rows_memory(size, 2) + 72.0 * self._entries(size) + factors_memory(self, size, self.dim, 3)
 
     def _half_step(self, epoch: int, resampled: bool) -> HalfStep:
         """How an epoch updates each side; a fraction of a step on resampled lists need not lower their objective."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
+from ..cost import DENSE, KERNEL, SCATTERED, SORTED, Cost, Size
 from ..data import CSR, Array, Dataset
-from ..memory import make_room
 from ..model import Model
 from ..params import param
 from ._node_features import KINDS, node_features
@@ -142,7 +142,18 @@ class RatingGraphModel(Model):
         """Vectors (users, dim) of unseen users, the users of `graph`, who have ratings and no features."""
         raise NotImplementedError
 
-    def _activations(self) -> float:
+    def _tables(self, size: Size) -> float:
+        """Roughly the number of weights."""
+        raise NotImplementedError
+
+    def _feature_weights(self, size: Size) -> float:
+        """Roughly the weights of the layer over the features; a side without a graph has its ids as features."""
+        if self.features == "none" or not size.user_edges + size.item_edges:
+            return 0.0
+        bits = 5 * self.capacity if self.features in ("auto", *(k for k in KINDS if k.startswith("dna"))) else 0
+        return float(self.feature_dim) * (2 * bits + (0 if bits and not self.ids_as_features else size.nodes))
+
+    def _numbers(self, levels: int) -> float:
         """Numbers per node that a step keeps for the backward pass."""
         raise NotImplementedError
 
@@ -166,9 +177,6 @@ class RatingGraphModel(Model):
         graph = self._graph(data.user[order], data.item[order], value, len(data.users), features=features)
         self.columns_ = [_columns(features.get("user")), _columns(features.get("item"))]
         encoder, layout = self._encoder(), self._layout()
-        activations = 8.0 * (graph.users + graph.items) * (self._activations() + 2 * self.feature_dim)
-        need = 24.0 * layout.size + activations + n * (80.0 + 16.0 * self.levels_.size / self.batches)
-        make_room(need, f"{type(self).__name__} of this data", "choose a smaller dim, fewer levels or more batches")
         weights = self.weights_ = layout.initial_weights(rng)
         encoder.start(self._views(weights))
         if self.level_bias:
@@ -193,11 +201,29 @@ class RatingGraphModel(Model):
                     if self.average > 0:  # a short memory at first, so that the random start is forgotten
                         keep = min(self.average, step / (step + 9))
                         self.weights_ += np.float32(1 - keep) * (weights - self.weights_)
+                    training.progress(number + 1, batches)
             if training.observed:
                 self._encode(encoder, graph)
             training.report(loss=total / n, **self._validate(training.valid))
         self._encode(encoder, graph)
         training.check_scores(np.arange(min(16, len(data.users))))
+
+    def _cost(self, size: Size) -> Cost:
+        levels, batches = min(size.levels, self.levels), min(self.batches, size.rows)
+        step = DENSE * size.nodes * self._numbers(levels) * self.dim * 6
+        step += KERNEL * (12.0 * size.rows * self._numbers(levels) / levels + 8 * self._tables(size))
+        features = 20 * SCATTERED * (size.user_edges + size.item_edges) * self.feature_dim
+        decoded = KERNEL * size.rows * (self.bases * self.dim * 8 + 40 * levels)
+        return Cost(4 * SORTED * size.rows, batches * (step + features + 5e-3) + decoded)
+
+    def _memory(self, size: Size) -> float:
+        levels = min(size.levels, self.levels)
+        kept = 8.0 * size.nodes * (self._numbers(levels) + 2 * self.feature_dim)
+        graphs = 64.0 * (size.user_edges + size.item_edges)
+        return 24.0 * self._tables(size) + kept + graphs + size.rows * (120.0 + 16.0 * levels / self.batches)
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "choose a smaller dim, fewer levels or more batches"
 
     def _graph(self, user: Array, item: Array, value: Array, users: int, **more: Any) -> RatingGraph:
         """Ratings (n,) as a graph between `users` users and all items."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import nn
 from ..answering import seen_items
+from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
@@ -198,8 +199,42 @@ class SequenceModel(Model):
                     work = [self._weighted_loss(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)
                     total += loss * int(length[at].sum())
+                    training.progress(step + 1, steps)
             training.report(loss=total / max(1, int(length.sum())))
         training.check_scores(np.flatnonzero(self.user_length_)[:16])
+
+    def _width(self) -> int:
+        """Size of a hidden state, before there is a network."""
+        return self.dim
+
+    def _weight_count(self, size: Size) -> float:
+        """Roughly the number of weights."""
+        return size.items * self.dim + self._width() * (self.max_len + 12.0 * self.blocks * self._width())
+
+    def _scored(self, size: Size) -> int:
+        """Items that are scored at each position in training."""
+        return size.items if self.loss == "softmax" else min(self.negatives, size.items) + 1
+
+    def _cost(self, size: Size) -> Cost:
+        lengths = np.minimum(size.lengths, self.max_len)
+        tokens, squares = float(lengths.sum()), float(np.square(lengths, dtype=np.float64).sum())
+        width, steps = self._width(), np.count_nonzero(size.lengths > 1) / (self.batch_size or 1)
+        work = (
+            3 * DENSE * (tokens * (12 * self.blocks * width**2 + self.dim * self._scored(size)) + 2 * squares * width)
+        )
+        # Element by element: layers and losses of each token, and in each step Adam on all weights.
+        work += KERNEL * (tokens * (60 * self.blocks * width + 6 * self._scored(size)))
+        return Cost(SORTED * size.rows, work + steps * (5e-3 + 8 * KERNEL * self._weight_count(size)))
+
+    def _memory(self, size: Size) -> float:
+        lengths = np.sort(np.minimum(size.lengths, self.max_len))
+        tokens = float(lengths[-(self.batch_size or 1) :].sum())  # of the largest step
+        kept = self.blocks * (40.0 * self._width() + float(lengths[-1])) + 3.0 * self._scored(size) + 20.0 * self.dim
+        copies = 5 + 2 * (self.patience is not None)  # weights, two moments, gradients of two parts
+        return rows_memory(size, 3) + 4.0 * (copies * self._weight_count(size) + tokens * kept)
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "choose a smaller dim or batch_size, or loss='sampled_softmax'"
 
     def _remember(self, sequences: CSR) -> None:
         """Keep the most recent items of each user, from which scores are computed."""

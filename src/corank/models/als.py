@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_memory
 from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
@@ -64,6 +65,12 @@ class ALS(Model):
             self._half_step(items, users.vectors, users.bias)
             self._half_step(users, items.vectors, items.bias)
             training.report(objective=self._objective(users.rows, items.rows))
+
+    def _cost(self, size: Size) -> Cost:
+        return Cost(SORTED * size.rows, KERNEL * half_steps(size, self.dim))
+
+    def _memory(self, size: Size) -> float:
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim + 1)
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> tuple[RatedSide, RatedSide]:
         """Users with random vectors and items at 0, which are solved for first."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Dataset
 from ..params import param
 from ._factors import FactorModel
@@ -81,6 +82,14 @@ class BPR(SSEModel, FactorModel):
             blocks = sgd.sort_into_blocks(partition, steps)
             sgd.sweep(kernels.step, blocks, int(rng.integers(2**62)), *options, *learned)
             training.report(objective=self._objective(rows))
+
+    def _cost(self, size: Size) -> Cost:
+        return Cost(SORTED * size.rows, size.rows * self.negatives * (8 * KERNEL * self.dim + 10 * SCATTERED))
+
+    def _memory(self, size: Size) -> float:
+        # The triples and, in each epoch, their random order; replaced ones (SSE) are triples of their own.
+        triples = size.rows * (1 + (self.sse_user + self.sse_item > 0) * self.negatives)
+        return rows_memory(size) + 32.0 * triples + factors_memory(self, size, self.dim + 2)
 
     def _random_factors(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))

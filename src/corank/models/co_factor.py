@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SCATTERED, Cost, Size, factors_memory
 from ..data import CSR, Array, Dataset, from_scipy, row_ends
 from ..params import param
 from ._graph_options import GraphOptions, Side
@@ -56,6 +57,17 @@ class CoFactor(GraphOptions, ALS):
             for side, edges in graphs.items():
                 total = self._add_edges(total, users if side == "user" else items, edges)
             training.report(objective=total)
+
+    def _cost(self, size: Size) -> Cost:
+        setup, epoch, _ = super()._cost(size)
+        for entries in self._graph_entries(size).values():
+            pairs = (1 + self.zeros) * entries
+            setup, epoch = setup + 20 * SCATTERED * pairs, epoch + 2 * KERNEL * pairs * self.dim * (self.dim + 4)
+        return Cost(setup, epoch)
+
+    def _memory(self, size: Size) -> float:
+        pairs = (1 + self.zeros) * sum(self._graph_entries(size).values())
+        return super()._memory(size) + 48.0 * pairs + factors_memory(self, size, self.dim, 1)
 
     def _edge_factors(self, data: Dataset) -> dict[Side, EdgeFactors]:
         """What is factorised beside the ratings, for the sides that have a graph."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
@@ -85,6 +86,16 @@ class CofiRank(FactorModel):
         self._fit_lists(rows, self._lists(rows), training)
         constant = np.flatnonzero(~some)
         self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
+
+    def _cost(self, size: Size) -> Cost:
+        if self.loss == "regression":
+            return Cost(SORTED * size.rows, KERNEL * half_steps(size, self.dim))
+        rows = np.minimum(size.lengths, self.list_length).sum()
+        work = 2 * KERNEL * self.passes * (min(self.top_k, 10) * size.squared(self.list_length) + 4 * rows * self.dim)
+        return Cost(SORTED * size.rows, work)
+
+    def _memory(self, size: Size) -> float:
+        return rows_memory(size, 3) + 112.0 * size.rows + factors_memory(self, size, self.dim, 4)
 
     # ---- NDCG ----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
@@ -89,6 +90,17 @@ class CollRank(PreferenceModel):
         constant = np.flatnonzero(~some)
         for part in np.array_split(constant, 1 + constant.size // 1000):  # bounds the memory for their pairs
             self.user_factors_[part] = self._fold_in_rows(rows.take(part))
+
+    def _cost(self, size: Size) -> Cost:
+        pairs = size.pairs
+        return Cost(SORTED * size.rows + 5 * SCATTERED * pairs, 5 * KERNEL * (1 + self.passes) * pairs * self.dim)
+
+    def _memory(self, size: Size) -> float:
+        pairs = BYTES * size.pairs
+        return rows_memory(size, 2) + 64.0 * size.rows + pairs + factors_memory(self, size, self.dim, 5)
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "use primal_cr, which learns the same without enumerating pairs"
 
     def _pairs(self, rows: CSR, comparisons: Array | None, stream: Array) -> ShuffledPairs:
         """All pairs of each row; stream int64[rows]: number of the random stream that shuffles them."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import DENSE, SCATTERED, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
-from ..memory import make_room
 from ..model import Model
 from ..params import param
 
@@ -31,10 +32,16 @@ class EASE(Model):
     Reference: Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
 
     Use it on dense data, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
-    operations and 5 * items^2 bytes: 8 GB for 40,000 items. For larger catalogues use `ItemKNN` or `WMF`.
+    operations and 5 * items^2 bytes: 8 GB for 40,000 items. For larger catalogues set `max_items`, which gives weights
+    to the most popular items alone, or use `ItemKNN` or `WMF`.
     """
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
+    max_items: int | None = param(
+        None, "only this many of the most popular items have weights; the others come last, by popularity", low=1
+    )
+
+    smaller_form: ClassVar[str] = "--max-items 10000 of `corank fit ease` is a smaller model, of the most popular items"
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg": 50.0}, {"reg": 1000.0})
 
@@ -42,44 +49,80 @@ class EASE(Model):
         from ..kernels import ease as kernels
         from ..kernels.threads import run
 
+        columns = data.csr(by="item")
+        kept = self._most_popular(columns)
+        if kept is not None:
+            columns = columns.take(kept)
+            rows = _columns_of(rows, kept)
         n = rows.columns
         matrix = self._room(n)
-        columns = data.csr(by="item")
+        counting, inverting = self._parts(n, float(np.square(np.diff(rows.indptr), dtype=np.float64).sum()))
+        whole = counting + inverting
         # Row i stops at the diagonal, so its cost grows with i; its number of users is a fair estimate of the cost.
         parts = (columns.indptr, columns.index, rows.indptr, rows.index)
-        run(kernels.counts, n, *parts, self.reg, matrix, cost=columns.indptr)
-        self._invert(matrix)
+        run(
+            kernels.counts,
+            n,
+            *(*parts, self.reg, matrix),
+            cost=columns.indptr,
+            progress=lambda done, of: training.progress(counting * done / of, whole, "counting pairs of items"),
+        )
+        self._invert(
+            matrix, lambda done, of: training.progress(counting + inverting * done / of, whole, "inverting the counts")
+        )
         # `_similar` needs the diagonal of the inverse for partial correlations.
         diagonal = np.diagonal(matrix).copy()
-        self.item_precision_ = diagonal.astype(np.float32)
-        self.item_weights_ = matrix if matrix.dtype == np.float32 else np.empty((n, n), np.float32)
+        weights = matrix if matrix.dtype == np.float32 else np.empty((n, n), np.float32)
         tiles = -(-n // kernels.TILE)
-        run(kernels.weights, tiles, matrix, diagonal, self.item_weights_, cost=np.arange(tiles + 1) ** 2)
+        run(kernels.weights, tiles, matrix, diagonal, weights, cost=np.arange(tiles + 1) ** 2)
+        if kept is None:
+            self.item_precision_, self.item_weights_ = diagonal.astype(np.float32), weights
+        else:
+            self.kept_, self.precision_, self.weights_ = kept, diagonal.astype(np.float32), weights
+            self.item_counts_ = np.bincount(self.seen_index_, minlength=len(data.items)).astype(np.float32)
+
+    def _most_popular(self, columns: CSR) -> NDArray[np.int32] | None:
+        """Codes of the `max_items` items with the most users, in rising order; None if these are all."""
+        if self.max_items is None or self.max_items >= columns.rows:
+            return None
+        order = np.argsort(-np.diff(columns.indptr), kind="stable")
+        return np.sort(order[: self.max_items]).astype(np.int32)
+
+    def _parts(self, n: int, squares: float) -> tuple[float, float]:
+        """Rough seconds of the counts and of the inverse; squares : sum over users of their squared number of items."""
+        dense = (2 if n <= DOUBLE_UP_TO else 1) * DENSE
+        return 0.5 * SCATTERED * squares, dense * n**3 / 2 + SCATTERED * n**2
+
+    def _kept(self, size: Size) -> int:
+        return size.items if self.max_items is None else min(self.max_items, size.items)
+
+    def _cost(self, size: Size) -> Cost:
+        counting, inverting = self._parts(self._kept(size), size.squared())
+        return Cost(SORTED * size.rows + counting + inverting, dense=inverting)
+
+    def _memory(self, size: Size) -> float:
+        return rows_memory(size, 2) + _matrices(self._kept(size))
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        fits = int(math.sqrt(max(0.0, 0.8 * (free or 0) - rows_memory(size, 2)) / 5)) // 1000 * 1000
+        if fits < 1000 or fits >= self._kept(size):
+            return "keep fewer items, or use item_knn or wmf"
+        return f"max_items={fits} (--max-items {fits}) keeps the most popular items and fits; or use item_knn or wmf"
 
     def _room(self, n: int) -> Array:
         """An items x items array, or an error that says how much memory it needs."""
-        double = n <= DOUBLE_UP_TO
-        need = n * n * (8 + 4 + 1 if double else 4 + 1)  # the inverse, the weights, the check that they are finite
-        what, remedy = f"EASE of {n:,} items (items x items)", "keep fewer items, or use item_knn or wmf"
-        make_room(need, what, remedy)
         try:
-            return np.empty((n, n), np.float64 if double else np.float32)
+            return np.empty((n, n), np.float64 if n <= DOUBLE_UP_TO else np.float32)
         except MemoryError:
-            raise CorankError(f"{what} needs {need / 1e9:.1f} GB, which cannot be allocated: {remedy}") from None
+            need = f"EASE of {n:,} items (items x items) needs {_matrices(n) / 1e9:.1f} GB"
+            raise CorankError(f"{need}, which cannot be allocated: set max_items, or use item_knn or wmf") from None
 
-    def _invert(self, matrix: Array) -> None:
+    def _invert(self, matrix: Array, progress: Callable[[float, float], None] | None = None) -> None:
         """Replace the lower triangle of a positive definite matrix by that of its inverse, in place."""
-        from scipy.linalg.lapack import get_lapack_funcs
+        from ..kernels.inverse import invert
 
-        factor, inverse = get_lapack_funcs(("potrf", "potri"), (matrix,))
-        # LAPACK is column-major: our lower triangle is its upper one, and nothing is copied.
-        result, failed = factor(matrix.T, lower=0, overwrite_a=1, clean=0)
-        if not failed:
-            result, failed = inverse(result, lower=0, overwrite_c=1)
-        if failed:
+        if not invert(matrix, progress):
             raise CorankError(f"EASE(reg={self.reg:g}): the counts could not be inverted in {matrix.dtype}; raise reg")
-        if not np.shares_memory(result, matrix):  # some LAPACK builds return a copy
-            matrix.T[:] = result
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         ones = np.broadcast_to(np.float32(1), self.seen_index_.size)
@@ -89,15 +132,49 @@ class EASE(Model):
         return self._sum(histories.merged())
 
     def _sum(self, rows: CSR) -> NDArray[np.float32]:
-        from ..kernels import ease as kernels
-        from ..kernels.threads import run
-
-        out = np.empty((rows.rows, rows.columns), np.float32)
-        strips = -(-rows.columns // kernels.STRIP)
-        run(kernels.add_rows, strips, rows.indptr, rows.index, self.item_weights_, out)
-        return out
+        if not hasattr(self, "kept_"):
+            return _sums(rows, self.item_weights_)
+        among = _sums(_columns_of(rows, self.kept_), self.weights_)
+        # Items without weights are below all others of the user, the most popular of them first.
+        last = self.item_counts_ / (self.item_counts_.max() + 1) - 1
+        out = among.min(axis=1, keepdims=True) + last
+        out[:, self.kept_] = among
+        return np.asarray(out, np.float32)
 
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
         """Partial correlation -P_ij / sqrt(P_ii P_jj): the symmetric form of the weights."""
-        scale = np.sqrt(self.item_precision_)
-        return np.asarray(self.item_weights_[items] * (scale / scale[items, None]), np.float32)
+        if not hasattr(self, "kept_"):
+            scale = np.sqrt(self.item_precision_)
+            return np.asarray(self.item_weights_[items] * (scale / scale[items, None]), np.float32)
+        out = np.full((items.size, len(self.items_)), -np.inf, np.float32)  # items without weights are not similar
+        at = np.searchsorted(self.kept_, items)
+        known = np.flatnonzero((at < self.kept_.size) & (self.kept_[np.minimum(at, self.kept_.size - 1)] == items))
+        scale, at = np.sqrt(self.precision_), at[known]
+        out[known[:, None], self.kept_] = self.weights_[at] * (scale / scale[at, None])
+        return out
+
+
+def _matrices(n: int) -> float:
+    """Bytes of the inverse, the weights, and the check that they are finite."""
+    return float(n) ** 2 * (8 + 4 + 1 if n <= DOUBLE_UP_TO else 4 + 1)
+
+
+def _columns_of(rows: CSR, kept: Array) -> CSR:
+    """The entries of these columns (in rising order), numbered anew."""
+    place = np.full(rows.columns, -1, np.int32)
+    place[kept] = np.arange(kept.size, dtype=np.int32)
+    index = place[rows.index]
+    stay = index >= 0
+    indptr = np.concatenate([[0], np.cumsum(stay)])[rows.indptr]
+    return CSR(indptr, index[stay], rows.value[stay], kept.size)
+
+
+def _sums(rows: CSR, weights: Array) -> NDArray[np.float32]:
+    """For each row, the sum of the weights of its items."""
+    from ..kernels import ease as kernels
+    from ..kernels.threads import run
+
+    out = np.empty((rows.rows, rows.columns), np.float32)
+    strips = -(-rows.columns // kernels.STRIP)
+    run(kernels.add_rows, strips, rows.indptr, rows.index, weights, out)
+    return out

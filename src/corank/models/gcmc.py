@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import nn
+from ..cost import Size
 from ..params import param
 from ._rating_graph import RatingEncoder, RatingGraphModel
 from ._torch import torch
@@ -140,5 +141,9 @@ class GCMC(RatingGraphModel):
     def _fold_in(self, w: Weights, graph: RatingGraph) -> Tensor:
         return self._encoder().encode_side(w, "user", graph)
 
-    def _activations(self) -> float:
-        return 4.0 * self.hidden
+    def _tables(self, size: Size) -> float:
+        levels = 1 if self.accumulate == "stack" else min(size.levels, self.levels)
+        return 1.0 * size.nodes * self.hidden * levels + self._feature_weights(size)
+
+    def _numbers(self, levels: int) -> float:
+        return 4.0 * self.hidden * (1 if self.accumulate == "stack" else levels)

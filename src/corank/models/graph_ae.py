@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .. import nn
+from ..cost import Size
 from ..params import param
 from ._rating_graph import RatingEncoder, RatingGraphModel
 from ._torch import torch
@@ -170,5 +171,9 @@ class GraphAE(RatingGraphModel):
         layers = [encoder.convolve(w, at, "user", graph, weight, state) for at, state in enumerate(states)]
         return encoder.combine(w, "user", graph, layers)
 
-    def _activations(self) -> float:
-        return float(self.layers * self.dim * (4 + self.levels_.size))
+    def _tables(self, size: Size) -> float:
+        levels = min(size.levels, self.levels)
+        return 1.0 * self.dim * (size.nodes + self.layers * levels * self.dim) + self._feature_weights(size)
+
+    def _numbers(self, levels: int) -> float:
+        return float(self.layers * self.dim * (4 + levels))

@@ -9,7 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from .. import nn
+from ..cost import Cost, Size
 from ..nn.batches import by_step
 from ..params import param
 from ._sequence import SequenceModel
@@ -113,3 +116,12 @@ class GRU4Rec(SequenceModel):
         return GRUNetwork(
             items=len(self.items_), dim=self.dim, blocks=self.blocks, tied=self.tied, dropout=self.dropout_
         )
+
+    def _weight_count(self, size: Size) -> float:
+        return (1 + (not self.tied)) * size.items * self.dim + 6.0 * self.blocks * self.dim**2
+
+    def _cost(self, size: Size) -> Cost:
+        setup, epoch, _ = super()._cost(size)
+        # The tokens of a sequence are computed one after the other.
+        longest = float(np.minimum(size.lengths, self.max_len).max(initial=0))
+        return Cost(setup, epoch + 1e-4 * self.blocks * longest * size.users / (self.batch_size or 1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import SCATTERED, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
@@ -93,6 +94,7 @@ class ItemKNN(Model):
             *(rows.indptr, rows.index, row_weight),
             *(size, SIMILARITIES.index(self.similarity), self.shrink, items, best),
             cost=columns.indptr,
+            progress=lambda done, of: training.progress(done, of, "comparing items"),
         )
         real = items >= 0
         self.sim_indptr_ = row_ends(real.sum(axis=1))
@@ -106,6 +108,18 @@ class ItemKNN(Model):
 
     def _scaled(self, value: Array) -> Array:
         return np.log1p(value) if self.value_scale_ == "log" else value
+
+    def _cost(self, size: Size) -> Cost:
+        return Cost(
+            SORTED * size.rows + SCATTERED * (8 * size.squared() + min(self.neighbors, size.items) * size.items)
+        )
+
+    def _memory(self, size: Size) -> float:
+        from ..kernels.threads import threads
+
+        # By user and by item, with weights; per thread a dense accumulator; neighbours, padded and not.
+        kept = min(self.neighbors, size.items)
+        return rows_memory(size, 3) + 16.0 * size.rows + 24.0 * kept * size.items + 16.0 * threads() * size.items
 
     def _weights(self, rows: CSR, columns: CSR) -> tuple[Array, Array]:
         """Weights of the entries in the similarities, by user and by item; items are documents, users their terms."""

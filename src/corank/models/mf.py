@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset
 from ..params import param
 from ._sse import SSEModel
@@ -69,6 +70,13 @@ class MF(SSEModel, ALS):
             blocks = sgd.random_blocks(rng, sse.replace(rng, entries, *replacements), users.rows, items.rows)
             sgd.sweep(mf.step, blocks, int(rng.integers(2**62)), *options, *penalties, *learned)
             training.report(objective=self._objective(users, items))
+
+    def _cost(self, size: Size) -> Cost:
+        return Cost(SORTED * size.rows, size.rows * (8 * KERNEL * self.dim + 5 * SCATTERED))
+
+    def _memory(self, size: Size) -> float:
+        # By user and by item, the entries and, in each epoch, their random order.
+        return rows_memory(size, 3) + 48.0 * size.rows + factors_memory(self, size, self.dim + 2)
 
     def _reg_per_rating(self, rows: CSR) -> tuple[Array, Array]:
         """The regularisation of each row, of its vector and of its bias, divided by its number of ratings."""

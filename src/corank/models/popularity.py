@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..model import Model
@@ -43,6 +44,12 @@ class Popularity(Model):
             # Items outside the window keep the order of their all-time counts, below everything inside it.
             ever = np.bincount(data.item, minlength=len(data.items))
             self.counts_ += (ever / (ever.max() + 1)).astype(np.float32)
+
+    def _cost(self, size: Size) -> Cost:
+        return Cost(SORTED * size.rows)
+
+    def _memory(self, size: Size) -> float:
+        return rows_memory(size) + 24.0 * size.items
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return np.tile(self.counts_, (users.size, 1))

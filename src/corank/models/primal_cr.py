@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..params import param
 from ._rated import GroupedEntries, PreferenceModel, by_item, levels_of, most_popular, pair_places, usual_reg
@@ -78,6 +79,18 @@ class PrimalCR(PreferenceModel):
         self.background_ = most_popular(np.diff(items.indptr))
         self.user_factors_[~some] = self._fold_in_rows(rows.take(np.flatnonzero(~some)))
 
+    def _cost(self, size: Size) -> Cost:
+        entries = size.pairs if self._explicit_pairs() or size.comparisons else float(size.rows)
+        work = 4 * KERNEL * self.dim * size.rows + 10 * SCATTERED * entries
+        return Cost(SORTED * size.rows, (self.steps + 2) * work)
+
+    def _memory(self, size: Size) -> float:
+        pairs = size.pairs if self._explicit_pairs() or size.comparisons else 0.0
+        return rows_memory(size, 2) + 96.0 * size.rows + 16.0 * pairs + factors_memory(self, size, self.dim + 1, 6)
+
+    def _explicit_pairs(self) -> bool:
+        return self.pairwise or self.loss == "logistic"
+
     def _lists(self, rows: CSR, comparisons: Array | None = None) -> tuple[PreferenceLists, int, NDArray[np.int64]]:
         """The lists at scores of 0, the kind of their loss, and the number of pairs per user."""
         from ..kernels import pairs as pair_kernels
@@ -96,7 +109,7 @@ class PrimalCR(PreferenceModel):
         else:
             run(pair_kernels.comparable, rows.rows, rows.indptr, level, width, count, cost=rows.indptr)
         pair_indptr = row_ends(count)
-        if comparisons is None and (self.pairwise or self.loss == "logistic"):
+        if comparisons is None and self._explicit_pairs():
             kind = pair_kernels.SQUARED_HINGE
             high, low = np.empty((2, pair_indptr[-1]), np.int32)
             run(pair_kernels.enumerate_pairs, rows.rows, rows.indptr, level, pair_indptr, high, low, cost=pair_indptr)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import Size
 from ..data import CSR, Dataset, row_ends
 from ..errors import CorankError
-from ..memory import make_room
 from ..params import param
 from ._listwise import HalfStep, Listwise, ScoredLists
 from ._rated import levels_of
@@ -127,8 +127,6 @@ class SQLRank(Listwise):
                 "choose rho > 0"
             )
         negatives = self._negatives(rows, self.feedback_)
-        need = 50.0 * (negatives.sum() + rows.index.size)
-        make_room(need, "SQLRank of lists as long as these", "choose a smaller rho")
         queues = self._queues(rows, negatives, np.arange(rows.rows))
         items = np.unique(rows.index).size if self.feedback_ == "explicit" else rows.columns
         usual = self.reg_scale * REG[self.feedback_] * queues.spread(items)
@@ -137,6 +135,16 @@ class SQLRank(Listwise):
         if self.feedback_ == "explicit":
             constant = np.flatnonzero(width == 1)
             self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
+
+    def _entries(self, size: Size) -> float:
+        feedback = self.feedback
+        if feedback == "auto":
+            feedback = "explicit" if size.levels > 1 else "implicit"
+        rho = RHO[feedback] if self.rho is None or feedback == "explicit" else self.rho
+        return float(np.minimum((1 + rho) * size.lengths + 1, size.items).sum())
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "choose a smaller dim or rho"
 
     def _half_step(self, epoch: int, resampled: bool) -> HalfStep:
         if self.solver == "authors":

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
+from ..cost import Size
 from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..nn.batches import replace
@@ -118,6 +119,12 @@ class SSEPT(SASRec):
             # As text, because labels may be missing: users without a label form one group.
             self.user_row_ = np.unique([str(label) for label in labels], return_inverse=True)[1].astype(np.int64)
         super()._fit(data, rows, training)
+
+    def _width(self) -> int:
+        return self.dim + self.dim_user
+
+    def _weight_count(self, size: Size) -> float:
+        return super()._weight_count(size) + 1.0 * size.users * self.dim_user
 
     def _batch_users(self, rng: np.random.Generator, users: NDArray[np.int64]) -> NDArray[np.int64]:
         return replace(rng, users, self.sse_user, len(self.users_))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..params import param
@@ -130,6 +131,18 @@ class WMF(FactorModel):
             self._half_step(users, items.vectors, self.solver)
             objective = self._half_step(items, users.vectors, self.solver)
             training.report(objective=objective + penalty(users))
+
+    def _cost(self, size: Size) -> Cost:
+        d = self.dim
+        if self.solver == "cg":  # products with the entries and with the Gram matrix, per step
+            work = (self.steps + 2) * d * (4.0 * size.rows + size.nodes * d)
+        else:
+            block = d if self.solver == "exact" else min(self.block, d)
+            work = 2.0 * size.rows * d * (2 + block) + size.nodes * d * (d + block**2 / 6)
+        return Cost(SORTED * size.rows, KERNEL * work)
+
+    def _memory(self, size: Size) -> float:
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim)
 
     def _start(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> tuple[WeightedSide, WeightedSide]:
         """Users and items with random vectors."""

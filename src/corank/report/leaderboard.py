@@ -158,6 +158,7 @@ def as_dict(results: Results) -> dict[str, Any]:
         "seconds": results.seconds,
         "rows": rows,
         "failed": dict(results.failed),
+        "left_out": dict(results.left_out),
     }
 
 
@@ -180,7 +181,8 @@ def _remarks(results: Results) -> list[str]:
     if any(line.p is not None for line in results.lines):
         against = next(line.label for line in results.lines if line.best)
         out.append(f"{p_note(results.metrics[0], against)}; {STARS_MEAN}")
-    return out + [f"skipped: {label}: {why}" for label, why in results.failed.items()]
+    out += [f"skipped: {label}: {why}" for label, why in results.failed.items()]
+    return out + [f"left out: {label}: {why}" for label, why in results.left_out.items()]
 
 
 def _caption(results: Results) -> str:

@@ -84,7 +84,8 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         out.append(
             "The oracle knows the parameters that generated the synthetic data: an upper bound, not a contender."
         )
-    return out + [f"Skipped: {label}: {why}" for label, why in results.failed.items()]
+    out += [f"Skipped: {label}: {why}" for label, why in results.failed.items()]
+    return out + [f"Left out: {label}: {why}" for label, why in results.left_out.items()]
 
 
 def portrait(facts: Description) -> list[tuple[str, str]]:

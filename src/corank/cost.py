@@ -1,0 +1,103 @@
+"""What a fit costs, as models declare it: seconds that only need the right ratios, and bytes.
+
+`estimate` measures how long a declared second takes on this machine; `training` compares the bytes with the free memory
+before a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import Dataset
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# Rough seconds, for `_cost`. Only their ratios matter: the probe measures the rest.
+DENSE = 0.02e-9  # per multiply-add of a large matrix product
+KERNEL = 0.2e-9  # per multiply-add of a kernel over rows of factors
+SCATTERED = 2e-9  # per element that is read or written in random order
+SORTED = 40e-9  # per row of the data that is sorted into CSR rows, by user and by item
+
+
+class Cost(NamedTuple):
+    """Rough seconds of a fit: what is done once, and each epoch.
+
+    dense : the part of `setup` that is large matrix products, which BLAS divides among all processors.
+    """
+
+    setup: float
+    epoch: float = 0.0
+    dense: float = 0.0
+
+    def total(self, epochs: int) -> float:
+        return self.setup + epochs * self.epoch
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """What the cost of a model may depend on."""
+
+    users: int
+    items: int
+    lengths: NDArray[np.int64]  # [users] rows of each
+    user_edges: int = 0  # entries of the graphs
+    item_edges: int = 0
+    levels: int = 1  # distinct values
+    comparisons: int = 0
+
+    @classmethod
+    def of(cls, data: Dataset) -> Size:
+        user_edges, item_edges = (0 if g is None else g.index.size for g in (data.user_graph, data.item_graph))
+        lengths = np.bincount(data.user, minlength=len(data.users)).astype(np.int64)
+        levels = np.unique(data.value[:: 1 + len(data) // 100_000]).size
+        comparisons = 0 if data.comparisons is None else len(data.comparisons)
+        return cls(len(data.users), len(data.items), lengths, user_edges, item_edges, levels, comparisons)
+
+    @property
+    def rows(self) -> int:
+        return int(self.lengths.sum())
+
+    @property
+    def nodes(self) -> int:
+        """Users and items: the rows of the factors."""
+        return self.users + self.items
+
+    def squared(self, most: int | None = None) -> float:
+        """Sum over users of their squared number of rows, of which at most `most` count."""
+        lengths = self.lengths if most is None else np.minimum(self.lengths, most)
+        return float(np.square(lengths, dtype=np.float64).sum())
+
+    @property
+    def pairs(self) -> float:
+        """Comparisons, or the largest number of pairs of different value that users with so many rows can have."""
+        return float(self.comparisons) or self.squared() / 2 * (1 - 1 / self.levels)
+
+    def thinned(self, users: int, items: int) -> Size:
+        """Roughly the size of a sample of that many users and items."""
+        share = users / max(1, self.users)
+        lengths = self.lengths[np.linspace(0, self.users - 1, users).astype(np.int64)]
+        edges = int(self.user_edges * share), int(self.item_edges * items / max(1, self.items))
+        compared = int(self.comparisons * share)
+        return Size(users, items, lengths, *edges, self.levels, compared)
+
+
+def rows_memory(size: Size, copies: int = 1) -> float:
+    """Bytes of the data as sorted rows, `copies` times, with what is needed to sort the last of them."""
+    return (8.0 * copies + 24.0) * size.rows + 16.0 * (1 + copies) * size.nodes
+
+
+def factors_memory(model: Model, size: Size, dim: int, copies: float = 2.5) -> float:
+    """Bytes of a float32 vector per user and item, `copies` times; once more for the best epoch, with `patience`."""
+    if getattr(model, "patience", None) is not None:
+        copies += 1
+    return 4.0 * copies * dim * size.nodes
+
+
+def half_steps(size: Size, dim: int) -> float:
+    """Multiply-adds of least-squares solutions for all users and all items."""
+    return 1.0 * size.rows * dim * (dim + 4) + size.nodes * dim**3 / 6

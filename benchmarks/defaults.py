@@ -93,8 +93,9 @@ def page(found: Mapping[str, Mapping[str, Mapping[str, Scores]]]) -> str:
         f"`python -m benchmarks.defaults` wrote this page. {machine()}",
         "Each number is NDCG@10 on the test rows, divided by that of the best of a few rules, chosen on the validation "
         "rows of the same dataset. **default**: the model as it is. **leave one out**: the rule that is best on the "
-        "validation rows of all other datasets, so that no dataset has a say in its own number. Splits are those of "
-        f"`corank compare`; at most {shapes.MOST_USERS:,} users of each part are evaluated. Numbers above 1: the "
+        "validation rows of all other datasets, so that no dataset has a say in its own number. A fifth of "
+        "each user's rows is test, a tenth validation (sequences: the last row and the one before); at most "
+        f"{shapes.MOST_USERS:,} users of each part are evaluated. Numbers above 1: the "
         "default is better on the test rows than the rule that validation chose.",
     ]
     for task, models in found.items():

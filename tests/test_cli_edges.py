@@ -126,7 +126,7 @@ def test_edges_of_a_table_and_a_published_split(here, capsys):
     words = ("compare", "ratings.csv", "--user-edges", "friends.csv", "--split", "published", "-o", "out")
     code, _, err = run(capsys, *words)
     assert code == 2
-    assert err.strip().splitlines()[-1].startswith("corank: split 'published' is for an experiment file")
+    assert err.strip().splitlines()[-1].startswith("corank: split 'published' is for data with a split of its own")
 
 
 def test_edges_of_an_experiment(here, tmp_path, capsys, monkeypatch):
@@ -168,7 +168,6 @@ def test_edges_are_never_written_over(here, capsys, tmp_path):
     [
         ({"user_edges": 3}, "user_edges = 3: give the name of a file"),
         ({"item_edges": "nowhere.csv"}, "'nowhere.csv' does not exist"),
-        ({"user_edges": "friends.csv", "split": "published"}, "generated or split already"),
         ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "generated or split already"),
     ],
 )

@@ -58,7 +58,7 @@ def test_patience_holds_rows_out(table, tmp_path, capsys):
 def test_steps_that_are_too_long(table, tmp_path, capsys):
     pytest.importorskip("torch")
     for lr in ("1e6", "1e30"):
-        file = tmp_path / "big.corank"
+        file = tmp_path / f"{lr}.corank"
         code, err = ended(
             capsys, "fit", "sasrec", table, "-o", file, "--epochs", 1, "--lr", lr, "--dim", 8, "--max-len", 20
         )

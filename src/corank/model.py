@@ -161,7 +161,9 @@ class Model:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def settled(self, data: Dataset, rows: CSR) -> Self:
-        """An unfitted copy, in which the hyper-parameters that are left to the data are as chosen for this data."""
+        """This model, or a copy in which the hyper-parameters that are left to the data are as chosen for this data."""
+        if not self.from_data:
+            return self
         copy = type(self)(**self.params())
         copy._choose(data, rows)
         return type(self)(**copy.used_params())

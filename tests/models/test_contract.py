@@ -269,7 +269,7 @@ def test_learned_numbers_are_finite(model):
 
 
 def test_history_has_an_entry_an_epoch(model):
-    asked = getattr(model, "epochs", 0)
+    asked = model.used_params().get("epochs", 0)
     assert [entry["epoch"] for entry in model.history_] == list(range(1, asked + 1))
     seconds = [entry["seconds"] for entry in model.history_]
     assert seconds == sorted(seconds)
@@ -280,7 +280,8 @@ def test_objective_never_rises(model):
     values = [entry["objective"] for entry in model.history_ if "objective" in entry]
     if not values:
         pytest.skip("has no objective that falls by epochs")
-    assert all(b <= a * (1 + 1e-6) + 1e-6 for a, b in itertools.pairwise(values)), values
+    noise = 0.02 if hasattr(model, "lr") else 1e-6  # stochastic gradients
+    assert all(b <= a * (1 + noise) + 1e-6 for a, b in itertools.pairwise(values)), values
 
 
 def test_on_epoch_sees_each_entry(cls, board):
@@ -291,7 +292,7 @@ def test_on_epoch_sees_each_entry(cls, board):
 
 def test_on_epoch_can_stop(cls, board):
     model = cls().fit(board, on_epoch=lambda entry: entry["epoch"] < 2)
-    assert len(model.history_) == min(2, getattr(model, "epochs", 0))
+    assert len(model.history_) == min(2, model.used_params().get("epochs", 0))
     assert np.isfinite(everything(model)).all()
 
 

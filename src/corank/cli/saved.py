@@ -45,6 +45,8 @@ def _split_of_data(args: Args, options: dict[str, Any]) -> Split:
     """The split of the table, as `compare` makes it."""
     from ..experiment.experiment import Experiment
 
+    if args.file is None:
+        raise CorankError("say which data the lists are for: corank evaluate --lists LISTS FILE")
     args.task = None
     experiment = Experiment(data=open_divided(args), split=args.split or "auto", **options)
     experiment.check()

@@ -68,6 +68,6 @@ def _rows(source: Any, part: str, columns: dict[str, Any]) -> Dataset:
             f"{part} is a {type(source).__name__}: give a Dataset, a file, or a pandas, polars or pyarrow table"
         ) from None
     roles = {role: columns.get(role) for role in ("user", "item", "value", "time")}
-    chosen = guess_columns(names, **roles).roles()
+    chosen: dict[str, Any] = guess_columns(names, **roles).roles()
     options: dict[str, Any] = {k: v for k, v in columns.items() if k not in roles}
     return from_frame(source, **chosen, **options)

@@ -74,10 +74,10 @@ def rank_lists(
     counts = _counts(entries, task, candidates, len(items))
     if (counts.above == len(items)).all():
         notes.append("no test item is in any list: lists that were made from all rows leave them out as seen")
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"gain": how.gain}
     ranking = None
     if any("top" in m.needs for m in wanted):
-        more = popularity(split)
+        more |= popularity(split)
         top = np.full((task.users.size, longest), -1, np.int32)
         first = entries.place < longest
         top[entries.user[first], entries.place[first]] = entries.item[first]

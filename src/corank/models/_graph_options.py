@@ -53,7 +53,8 @@ class GraphOptions(Model):
 
     def _pointless(self, data: Dataset) -> Collection[str]:
         absent = [f"{side}_graph" for side in SIDES if getattr(data, f"{side}_graph") is None]
-        return ("reg_graph", "form", *absent) if len(absent) == len(SIDES) else absent
+        unused = ("reg_graph", "form") if len(absent) == len(SIDES) else ()
+        return (*super()._pointless(data), *unused, *absent)
 
     def _kind(self, data: Dataset, side: Side) -> str:
         """The kind of graph to make for a side; 'none' where no graph is used."""

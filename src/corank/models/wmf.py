@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -66,7 +66,13 @@ class WMF(FactorModel):
         search=(3.0, 300.0),
         log=True,
     )
-    alpha: float = param(0.0, "an interaction weighs 1 + alpha * confidence", low=0.0)
+    alpha: float = param(
+        0.0,
+        "an interaction weighs 1 + alpha * confidence; tuned for counts only",
+        low=0.0,
+        search=(0.1, 30.0),
+        log=True,
+    )
     confidence: str = param(
         "auto",
         "of an interaction: linear (its value), log (log(1 + value)), or auto (log for counts, else linear)",
@@ -101,11 +107,15 @@ class WMF(FactorModel):
         {"dim": 256},
         {"rho_scale": 100.0, "dim": 64},
         {"rho_scale": 20.0, "reg_scale": 0.5},
+        {"alpha": 1.0},
     )
 
     # 'linear' or 'log' once fitted. A file that does not hold it is from before there was a choice: linear, and
     # regularised by the number of interactions instead of their weight.
     confidence_ = ""
+
+    def _pointless(self, data: Dataset) -> Collection[str]:
+        return () if data.values == "counts" else ("alpha",)
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
         if self.alpha > 0 and data.value.min() < 0:

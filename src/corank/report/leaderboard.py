@@ -204,7 +204,8 @@ def text(results: Results) -> str:
     remarks = _remarks(results)
     notes = [f"note: {note}" for note in results.split.notes]
     apart = [""] if remarks and remarks[0].startswith("p:") else []
-    return "\n".join([_caption(results), *notes, "", put(heads), *map(put, cells), *apart, *remarks])
+    lines = [_caption(results), *notes, "", put(heads), *map(put, cells), *apart, *remarks]
+    return "\n".join(map(plain, lines))
 
 
 def html(results: Results) -> str:

@@ -63,7 +63,7 @@ def test_a_trec_run(split: cr.Split, model: Table, frame: pl.DataFrame, tmp_path
 def test_a_report_of_lists_says_who_made_them(split: cr.Split, frame: pl.DataFrame) -> None:
     report = cr.evaluate(frame, split, "ndcg@10", name="theirs")
     assert str(report).splitlines()[0] == f"theirs on {split.name} (test, {report.users.size} users)"
-    assert str(report).splitlines()[2] == "lists in order of rank, 12 items on average"
+    assert str(report).splitlines()[2] == "note: lists in order of rank, 12 items on average"
     assert report.params == {}
     assert np.isnan(report.fit_seconds)
     assert report.as_dict()["notes"] == list(report.notes)

@@ -142,3 +142,15 @@ def test_a_killed_fit_goes_on_where_it_was(tmp_path):
     GRWMF(**options).fit(data, checkpoint=file, on_epoch=lambda entry: entry["epoch"] < 3)
     resumed, whole = GRWMF(**options).fit(data, checkpoint=file), GRWMF(**options).fit(data)
     np.testing.assert_array_equal(resumed.user_factors_, whole.user_factors_)
+
+
+def test_the_default_is_not_worse_than_wmf():
+    """With friends who like similar things and with friends at random."""
+    for homophily in (0.9, 0.0):
+        made = cr.synthetic.realistic(users=800, items=500, rows=16_000, groups=10, homophily=homophily, seed=2)
+        split = cr.holdout(made.data, by="user")
+        found = {
+            model: float(cr.evaluate(model().fit(split.train), split, ["ndcg@10"], bootstrap=0)["ndcg@10"])
+            for model in (GRWMF, WMF)
+        }
+        assert found[GRWMF] > 0.97 * found[WMF], (homophily, found)

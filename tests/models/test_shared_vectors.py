@@ -172,7 +172,7 @@ def test_a_killed_fit_goes_on_where_it_was_and_keeps_no_graph(model, plain, tmp_
     model(**options).fit(data, checkpoint=file, on_epoch=lambda entry: entry["epoch"] < 3)
     resumed, whole = model(**options).fit(data, checkpoint=file), model(**options).fit(data)
     np.testing.assert_array_equal(resumed.user_factors_, whole.user_factors_)
-    assert set(whole._learned()) == {*plain(dim=4).fit(data)._learned(), "form_", "reg_graph_"}
+    assert set(whole._learned()) == {*plain(dim=4).fit(data)._learned(), "form_"}
 
 
 def test_whoever_has_neither_friends_nor_ratings_is_like_nobody():

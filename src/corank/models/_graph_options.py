@@ -29,7 +29,13 @@ class GraphOptions(Model):
 
     graph: ClassVar[Literal["unused", "optional", "needed"]] = "needed"
 
-    reg_graph: float = param(0.1, "weight of the graph; 0 = none", low=0.0, search=(0.001, 10.0), log=True)
+    reg_graph: float = param(
+        0.1,
+        "weight of the graph (form shared: relative to the regularisation); 0 = none",
+        low=0.0,
+        search=(0.01, 10.0),
+        log=True,
+    )
     user_graph: str = param(
         "auto",
         "graph made from the data's user graph; auto = dna-2 where there is one (g with form shared)",

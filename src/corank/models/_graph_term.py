@@ -130,14 +130,6 @@ class SmoothnessTerm:
 class GraphRegularised(GraphOptions):
     """A model whose objective has a graph term per side with a graph."""
 
-    reg_graph: float | None = param(  # type: ignore[assignment]  # depends on the form where it is not given
-        None,
-        "weight of the graph; 0 = none (default: 0.3 for form shared, where it is relative to the regularisation, else "
-        "0.1)",
-        low=0.0,
-        search=(0.01, 10.0),
-        log=True,
-    )
     form: str | None = param(
         None,
         "ties = neighbours get similar vectors, shared = a vector is the sum of its own component and of vectors "
@@ -158,15 +150,13 @@ class GraphRegularised(GraphOptions):
         high=6,
     )
 
-    from_data: ClassVar[tuple[str, ...]] = ("form", "reg_graph")
+    from_data: ClassVar[tuple[str, ...]] = ("form",)
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
         super()._choose(data, rows)
         published = {self.user_graph, self.item_graph} - {"auto", "none"} or self._weights() or self.threshold
         usual = "ties" if published or self.order != 1 else "shared"
         self.form_ = usual if self.form is None else self.form
-        weight = 0.3 if self.form_ == "shared" else 0.1
-        self.reg_graph_ = weight if self.reg_graph is None else self.reg_graph
 
     def _automatic(self) -> str:
         return "g" if self.used_params()["form"] == "shared" else super()._automatic()
@@ -203,9 +193,9 @@ class GraphRegularised(GraphOptions):
             graph: CSR = getattr(data, f"{side}_graph")
             if graph.value.size and np.ptp(graph.value) > 0:
                 logger.warning("%s: form='shared' ignores the weights of the edges", self.name())
-            return SharedVectors(shells(graph, kind, walk=self.walk, **self._filter()), width, self.reg_graph_)
+            return SharedVectors(shells(graph, kind, walk=self.walk, **self._filter()), width, self.reg_graph)
         lap = self._laplacian(data, side, kind)
-        return SmoothnessTerm(lap if self.order == 1 else Iterated(lap, self.order), self.reg_graph_)
+        return SmoothnessTerm(lap if self.order == 1 else Iterated(lap, self.order), self.reg_graph)
 
     def _check_shared(self) -> None:
         name = type(self).__name__

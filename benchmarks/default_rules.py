@@ -14,27 +14,25 @@ IMPLICIT: Rules = {
         {"dim": 64},
         {"dim": 256},
         {"rho_scale": 30.0},
-        {"reg_scale": 0.12},
-        {"reg_scale": 0.5},
+        {"reg_scale": 0.06},
+        {"reg_scale": 0.25},
     ),
     "implicit ALS": ({},),
     "bpr": (
         {},
-        {"dim": 64, "negatives": 1, "reg": 0.01},  # the default before
+        {"dim": 64, "lr": 0.1, "epochs": 30, "negatives": 1, "reg": 0.01},  # the default before
         {"reg": 0.01},
         {"reg": 0.04},
-        {"lr": 0.2, "epochs": 60},
     ),
     "implicit BPR": ({},),
     "item_knn": (
         {},
-        {"neighbors": 100, "weighting": "none"},  # the default before
+        {"neighbors": 100, "weighting": "none", "shrink": 10.0},  # the default before
         {"neighbors": 500},
-        {"neighbors": 100, "weighting": "none", "similarity": "jaccard"},
-        {"shrink": 50.0},
+        {"shrink": 10.0},
     ),
-    "ease": ({}, {"reg": 50.0}, {"reg": 100.0}, {"reg": 1000.0}),
-    "sql_rank": ({}, {"reg_scale": 0.4}, {"reg_scale": 2.5}, {"epochs": 40}),
+    "ease": ({}, {"reg": 50.0}, {"reg": 1000.0}),
+    "sql_rank": ({}, {"reg_scale": 0.4}, {"epochs": 40}),
     "grwmf": (
         {},
         {"reg_graph": 0.0},  # wmf

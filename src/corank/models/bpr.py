@@ -43,15 +43,15 @@ class BPR(SSEModel, FactorModel):
     """
 
     dim: int = param(128, "embedding size", low=1, high=65_536, search=(16, 256), log=True)
-    lr: float = param(0.1, "initial learning rate", low=1e-6, search=(0.02, 0.3), log=True)
+    lr: float = param(0.2, "initial learning rate", low=1e-6, search=(0.02, 0.4), log=True)
     decay: float = param(0.95, "lr is multiplied by this after each epoch", low=0.01, high=1.0, search=(0.85, 1.0))
     reg: float = param(0.02, "regularisation per triple", low=0.0, search=(0.001, 0.05), log=True)
-    epochs: int = param(30, "passes over the rows", low=1, search=(10, 60))
+    epochs: int = param(40, "passes over the rows", low=1, search=(10, 60))
     negatives: int = param(3, "number of negatives per row and epoch", low=1, search=(1, 4))
     biases: bool = param(True, "learn item biases")
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {"dim": 64, "reg": 0.01, "negatives": 1, "lr": 0.2, "epochs": 60},
+        {"dim": 64, "reg": 0.01, "negatives": 1, "lr": 0.1, "epochs": 60},
         {"reg": 0.005, "negatives": 3},
         {"reg": 0.03, "epochs": 60},
     )

@@ -55,7 +55,7 @@ class ItemKNN(Model):
         search=WEIGHTINGS,
     )
     shrink: float = param(
-        10.0,
+        50.0,
         "added to the denominator: shrinks similarities based on few common users",
         low=0.0,
         search=(0.1, 300.0),
@@ -67,7 +67,7 @@ class ItemKNN(Model):
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"weighting": "none", "similarity": "jaccard", "neighbors": 100},
         {"weighting": "idf", "neighbors": 500},
-        {"weighting": "idf", "shrink": 50.0, "neighbors": 100},
+        {"weighting": "idf", "shrink": 5.0, "neighbors": 100},
         {"weighting": "none", "neighbors": 20},
     )
 

@@ -80,14 +80,14 @@ class WMF(FactorModel):
     )
     reg: float | None = param(
         None,
-        "regularisation of both sides (default: reg_scale * w^(0.5 - reg_power), w the mean weight of a user)",
+        "regularisation of both sides (default: reg_scale * w^(0.65 - reg_power), w the mean weight of a user)",
         low=0.0,
     )
     reg_scale: float = param(
-        0.25,
-        "regularisation of a user of mean weight w is reg_scale * sqrt(w), used when reg is not given",
+        0.125,
+        "regularisation of a user of mean weight w is reg_scale * w^0.65, used when reg is not given",
         low=0.0,
-        search=(0.025, 2.5),
+        search=(0.0125, 1.25),
         log=True,
     )
     reg_power: float = param(
@@ -106,7 +106,7 @@ class WMF(FactorModel):
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"dim": 256},
         {"rho_scale": 100.0, "dim": 64},
-        {"rho_scale": 20.0, "reg_scale": 0.5},
+        {"rho_scale": 20.0, "reg_scale": 0.25},
         {"alpha": 1.0},
     )
 
@@ -133,7 +133,7 @@ class WMF(FactorModel):
         self.rho_ = self.rho_scale * weight / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
         weight += self.rho_ * (items - rows_per_user)
-        self.reg_ = self.reg_scale * weight ** (0.5 - self.reg_power) if self.reg is None else self.reg
+        self.reg_ = self.reg_scale * weight ** (0.65 - self.reg_power) if self.reg is None else self.reg
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)

@@ -73,7 +73,7 @@ STEPS = {
     (3, 1): ("Factors", ["user_factors_[0]", "[0.3, -1.1, ...]"], "models"),
     (2, 1): ("_score", ["user 0, all items:", "[0.2, 0.9, -0.4, ...]"], "models"),
     (1, 1): ("Top k, not seen", ["items 93, 8, 60", "by score"], "answering"),
-    (0, 1): ("Ranking: ids again", ["1 Dune     0.91", "2 Stalker  0.87", "3 Solaris  0.85"], "ranking"),
+    (0, 1): ("Ranking: ids again", ["1 Dune     0.91", "2 Stalker  0.87", "3 Solaris  0.85"], "answering"),
     (2, 2): ("Rank of test item", ["Solaris: 2 above,", "0 equal -> rank 3"], "evaluation"),
     (3, 2): ("Report", ["ndcg@10 of ann 0.5", "mean, interval,", "protocol"], "evaluation"),
     (4, 2): ("Leaderboard, HTML", ["models side by side,", "paired tests,", "one file"], "report"),

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import corank as cr
-from corank import ranking as ranking_module
-from corank.answering import _listed
+from corank.answering import ranking as ranking_module
+from corank.answering.inference import _listed
 from corank.params import param
 
 

@@ -28,7 +28,7 @@ _NAMES = {
     ),
     "model": ("Model",),
     "models": ("available", "find", "load"),
-    "ranking": ("Ranking",),
+    "answering.ranking": ("Ranking",),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.report": ("Report",),
     "evaluation.significance": ("Comparison", "compare", "relative_graph_gain"),

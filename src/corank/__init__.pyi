@@ -2,6 +2,7 @@
 from . import datasets as datasets
 from . import graph as graph
 from . import report as report
+from .answering.ranking import Ranking as Ranking
 from .data import CSR as CSR
 from .data import Dataset as Dataset
 from .data import Vocab as Vocab
@@ -55,7 +56,6 @@ from .models.sasrec import SASRec as SASRec
 from .models.sql_rank import SQLRank as SQLRank
 from .models.sse_pt import SSEPT as SSEPT
 from .models.wmf import WMF as WMF
-from .ranking import Ranking as Ranking
 from .reading.frames import from_frame as from_frame
 from .reading.tables import read_csv as read_csv
 from .reading.tables import read_parquet as read_parquet

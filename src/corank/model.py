@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from . import answering, estimate, training
-from .answering import Candidates
+from . import estimate, training
+from .answering import inference
+from .answering.histories import Histories
+from .answering.inference import Candidates
+from .answering.ranking import Ranking
 from .cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from .data import CSR, Array, Dataset
 from .errors import CorankError, suggest
-from .histories import Histories
 from .model_file import pack, write_file
 from .params import ClassDoc, param
-from .ranking import Ranking
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -109,23 +110,23 @@ class Model:
         items : candidates, all items when absent: a list of ids for all users, a {user: ids} mapping, or one list per
             user in their order. Rows with fewer than k candidates are padded.
         """
-        return answering.recommend(self, users, histories, k, exclude_seen, items)
+        return inference.recommend(self, users, histories, k, exclude_seen, items)
 
     def similar_items(self, items: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
         """The k items most similar to each of `items`; the columns of the frame are item, rank, similar, score."""
-        return answering.similar_items(self, items, k)
+        return inference.similar_items(self, items, k)
 
     def similar_users(self, users: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
         """The k users most similar to each of `users`, for models that learn a vector per user."""
-        return answering.similar_users(self, users, k)
+        return inference.similar_users(self, users, k)
 
     def predict(self, users: Iterable[Hashable] | Array, items: Iterable[Hashable] | Array) -> NDArray[np.float64]:
         """The score of each (user, item) pair; a rating where the model predicts ratings."""
-        return answering.predict(self, users, items)
+        return inference.predict(self, users, items)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file: arrays and JSON with a checksum, renamed into place when it is complete."""
-        answering.require_fitted(self)
+        inference.require_fitted(self)
         arrays, plain = pack(self._learned())
         write_file(path, arrays, {"model": self.name(), "params": self.params(), "state": plain})
         finished: Checkpoint | None = getattr(self, "_finished", None)  # a loaded model has none
@@ -222,7 +223,7 @@ class Model:
 
     def _training_rows(self) -> CSR:
         """The training items of each user, in time order where scores depend on it."""
-        return answering.seen_items(self)
+        return inference.seen_items(self)
 
     def _cost(self, size: Size) -> Cost:
         """How the seconds of a fit grow with the data: see `cost`; only ratios matter, `estimate` measures the rest."""
@@ -238,21 +239,21 @@ class Model:
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         """Scores of pairs of codes; a factor model overrides this with inner products."""
-        return answering.predict_from_rows(self, users, items)
+        return inference.predict_from_rows(self, users, items)
 
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
         """Similarity of a batch of items to all items, (batch, items): the cosine of `item_factors_` by default."""
         vectors = getattr(self, "item_factors_", None)
         if vectors is None:
             raise CorankError(f"{self.name()} has no notion of similar items: use item_knn, ease or wmf")
-        return answering.cosine(vectors, items)
+        return inference.cosine(vectors, items)
 
     def _similar_users(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         """Similarity of a batch of users to all users, (batch, users): the cosine of `user_factors_`."""
         vectors = getattr(self, "user_factors_", None)
         if vectors is None:
             raise CorankError(f"{self.name()} has no vector per user, so no similar users: use wmf, als or bpr")
-        return answering.cosine(vectors, users)
+        return inference.cosine(vectors, users)
 
     def _begin(self, data: Dataset, rows: CSR) -> None:
         """Keep what inference needs of the training data: a fitted model is used without it."""

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..answering.ranking import Ranking
+from ..answering.ranking_file import format_of, write_lists
 from ..data import Dataset
 from ..data.edges import counted
 from ..data.given import codes_in
 from ..data.split import Split
 from ..errors import CorankError, suggest
-from ..ranking import Ranking
-from ..ranking_file import format_of, write_lists
 from .items import ItemFinder
 from .options import Args, evaluation_options, given, open_divided, open_source, writable
 from .show import ranking_text, say

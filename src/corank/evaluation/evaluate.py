@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..answering import require_fitted, seen_items
+from ..answering.inference import require_fitted, seen_items
+from ..answering.ranking import Ranking
 from ..data import Dataset
 from ..data.split import Split
 from ..errors import CorankError
-from ..ranking import Ranking
 from .intervals import summary
 from .metrics import AnyMetric, Metric, metrics_of, ndcg
 from .positions import Floats, Positions

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.ranking import Ranking
 from ..data import Array, Dataset
 from ..data.split import Split
 from ..errors import CorankError
-from ..ranking import Ranking
 from ..reading.lists import Lists, read_lists
 from .metrics import Metric
 from .positions import Positions

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.ranking import blocks, top_k
 from ..data import CSR, Array, Dataset, row_ends, settle_duplicates
 from ..data.split import Split
 from ..errors import CorankError
-from ..ranking import blocks, top_k
 from .positions import Floats, Positions
 
 if TYPE_CHECKING:

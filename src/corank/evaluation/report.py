@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.ranking import Ranking
 from ..data import Array
 from ..errors import CorankError
-from ..ranking import Ranking
 from .metrics import AnyMetric, Metric, metric
 from .positions import Floats
 from .protocol import Protocol

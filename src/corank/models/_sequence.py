@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
-from ..answering import seen_items
+from ..answering.inference import seen_items
 from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError

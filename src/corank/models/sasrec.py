@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import nn
-from ..answering import require_fitted, user_codes
+from ..answering.histories import read_histories
+from ..answering.inference import require_fitted, user_codes
 from ..data import CSR, Dataset
 from ..errors import CorankError
-from ..histories import read_histories
 from ..params import param
 from ._sequence import SequenceModel
 from ._torch import F, torch

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import CSR, Array, row_ends
-from .errors import CorankError, NotFitted
+from ..data import CSR, Array, row_ends
+from ..errors import CorankError, NotFitted
 from .histories import Histories, read_histories
 from .ranking import Ranking, blocks, top_k
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 Candidates = Iterable[Hashable] | Mapping[Hashable, Iterable[Hashable]] | Sequence[Iterable[Hashable]]
 Top = tuple[NDArray[np.int32], NDArray[np.float32]]  # items and scores, [n, k] each
@@ -147,8 +147,8 @@ def _rank(
 
     candidates : the only columns to choose from; one row for all, or one per row of `score`.
     """
-    from .kernels.threads import each, run
-    from .kernels.topk import mask_rows
+    from ..kernels.threads import each, run
+    from ..kernels.topk import mask_rows
 
     width = min(int(k), n)
     items = np.full((codes.size, width), -1, np.int32)

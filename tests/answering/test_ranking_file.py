@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import corank as cr
+from corank.answering.ranking_file import write_lists
 from corank.data import Vocab
-from corank.ranking_file import write_lists
 
 READ = {
     "lists.parquet": pl.read_parquet,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import CSR, Array, Dataset, row_ends
-from .data.columns import id_array, plain
-from .errors import CorankError
+from ..data import CSR, Array, Dataset, row_ends
+from ..data.columns import id_array, plain
+from ..errors import CorankError
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 logger = logging.getLogger("corank")
 

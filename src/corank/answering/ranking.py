@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Array, Vocab
-from .data.frames import in_backend
-from .errors import CorankError
+from ..data import Array, Vocab
+from ..data.frames import in_backend
+from ..errors import CorankError
 
 BLOCK_BYTES = 8_000_000  # scores per block: small enough for the cache, large enough for the matrix product
 
@@ -36,7 +36,7 @@ class Ranking:
         return f"Ranking({len(self):,} {self.columns[0]}s, k={self.items.shape[1]})"
 
     def _repr_html_(self) -> str:
-        from .notebook import html_table
+        from ..notebook import html_table
 
         users = 3 if len(self) > 1 else 1
         frame = next(self.parts(users)).to_frame()
@@ -114,8 +114,8 @@ def blocks(rows: int, columns: int) -> Iterator[slice]:
 
 def top_k(scores: Array, k: int, items: Array, best: Array) -> None:
     """The k best of each row of float32[b, n] into items[b, k] and best[b, k]; see `kernels.topk`."""
-    from .kernels.threads import run
-    from .kernels.topk import select
+    from ..kernels.threads import run
+    from ..kernels.topk import select
 
     if k <= 256:
         run(select, len(scores), scores, items, best)

@@ -7,8 +7,8 @@ import pytest
 
 import corank as cr
 import reference
+from corank.answering.ranking import BLOCK_BYTES, blocks, top_k
 from corank.data import Vocab
-from corank.ranking import BLOCK_BYTES, blocks, top_k
 
 
 @pytest.fixture

@@ -23,15 +23,18 @@ from corank.report import md_table
 
 from . import peer_defaults, shapes
 from .default_rules import RULES
-from .tools import machine
+from .tools import versions
 
 METRIC = "ndcg@10"
 Setting = Mapping[str, Any]
 Scores = dict[str, dict[str, Any]]  # rule, as JSON -> {"valid": ..., "test": ..., "seconds": ...}
 
 
-def run(task: str, name: str, shape: str, out: Path) -> Scores:
-    """The scores of all rules of a model on one dataset; those that are not in its file yet are fitted now."""
+def run(task: str, name: str, shape: str, out: Path, *, done_only: bool) -> Scores | None:
+    """The scores of all rules of a model on one dataset; those that are not in its file yet are fitted now.
+
+    done_only : None instead, if some are not in the file.
+    """
     file = out / f"{task}-{name}-{shape.replace(' ', '-').replace(',', '')}.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = {json.dumps(line.pop("setting"), sort_keys=True): line for line in lines}
@@ -40,6 +43,8 @@ def run(task: str, name: str, shape: str, out: Path) -> Scores:
         key = json.dumps(setting, sort_keys=True)
         if key in done:
             continue
+        if done_only:
+            return None
         split = split or shapes.split(shape, task)
         done[key] = _scored(task, name, setting, split)
         with file.open("a") as stream:
@@ -90,7 +95,7 @@ def page(found: Mapping[str, Mapping[str, Mapping[str, Scores]]]) -> str:
     """Markdown: per task a matrix of models and datasets. found : task -> model -> dataset -> scores."""
     parts = [
         "# Defaults on data of many shapes",
-        f"`python -m benchmarks.defaults` wrote this page. {machine()}",
+        f"`python -m benchmarks.defaults` wrote this page. {versions()}",
         "Each number is NDCG@10 on the test rows, divided by that of the best of a few rules, chosen on the validation "
         "rows of the same dataset. **default**: the model as it is. **leave one out**: the rule that is best on the "
         "validation rows of all other datasets, so that no dataset has a say in its own number. A fifth of "
@@ -117,8 +122,8 @@ def _matrix(models: Mapping[str, Mapping[str, Scores]]) -> str:
     shares = {n: [default_share(s) for s in models[n].values()] for n in names}
     left = {n: [s[without(d, models[n])]["test"] / max(_tuned(s), 1e-12) for d, s in models[n].items()] for n in names}
     for label, numbers in (("default", shares), ("leave one out", left)):
-        rows.append([f"**{label}, median**", *(f"{median(numbers[n]):.2f}" for n in names)])
-        rows.append([f"**{label}, smallest**", *(f"{min(numbers[n]):.2f}" for n in names)])
+        rows.append([f"{label}, median", *(f"{median(numbers[n]):.2f}" for n in names)])
+        rows.append([f"{label}, smallest", *(f"{min(numbers[n]):.2f}" for n in names)])
     return md_table(["", *names], rows)
 
 
@@ -161,6 +166,7 @@ def main() -> int:
     parser.add_argument("models", nargs="*", help="which models (default: all)")
     parser.add_argument("--tasks", default=",".join(RULES), help="which tasks, with commas between them")
     parser.add_argument("--datasets", default="", help="only datasets whose names contain this")
+    parser.add_argument("--done", action="store_true", help="write the page of what is done, without fitting anything")
     parser.add_argument("-o", "--out", default="out/defaults", help="folder for the page and for what is done")
     args = parser.parse_args()
     out = Path(args.out)
@@ -173,7 +179,9 @@ def main() -> int:
             for name in RULES[task]:
                 if (args.models and name not in args.models) or not shapes.suits(shape, name):
                     continue
-                found.setdefault(task, {}).setdefault(name, {})[shape] = run(task, name, shape, out)
+                scores = run(task, name, shape, out, done_only=args.done)
+                if scores is not None:
+                    found.setdefault(task, {}).setdefault(name, {})[shape] = scores
     (out / "defaults.md").write_text(page(found))
     print(f"written to {out / 'defaults.md'}", file=sys.stderr)
     return 0

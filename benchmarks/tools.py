@@ -93,10 +93,14 @@ def in_process(code: str, **environment: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
-def machine() -> str:
-    """What was measured where."""
+def versions() -> str:
+    """The machine and the versions of what is measured."""
     with open("/proc/cpuinfo") as file:
         cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor())
     parts = [f"{name} {version(name)}" for name in ("corank", "numpy", "numba", "implicit")]
-    where = f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}"
-    return f"{where}. Ratios above 1: corank is faster."
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}."
+
+
+def machine() -> str:
+    """What was measured where."""
+    return f"{versions()} Ratios above 1: corank is faster."

@@ -158,8 +158,8 @@ class SASRec(SequenceModel):
 
         - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
 
-    The defaults are this modern form: pre-norm blocks and softmax over all items, which with enough epochs is still
-    among the best sequential models (Klenitskiy and Vasilev 2023). The published form is available too:
+    The defaults are this modern form: pre-norm blocks and softmax, sampled for more than 5,000 items, which with enough
+    epochs is still among the best sequential models (Klenitskiy and Vasilev 2023). The published form is available too:
     `SASRec(dim=50, norm="published", loss="bce", negatives=1, max_len=50, dropout=0.5)` (ML-1M: max_len=200,
     dropout=0.2); an epoch visits each user once, whereas the published code draws as many users with replacement.
     `sse_item` and `sse_target` replace inputs and targets by random items in training (SSE-SASRec).
@@ -168,7 +168,7 @@ class SASRec(SequenceModel):
     from their history, without any training. `attention` shows the attention weights.
 
     Cost per epoch: about 3 * tokens * dim * (blocks * (6 * dim + length) + items) multiply-adds for softmax over all
-    items, and almost nothing for padding. For large catalogues use loss="sampled_softmax".
+    items, or over the negatives, and almost nothing for padding. Dropout, batch size and epochs follow from the data.
 
     References
     ----------

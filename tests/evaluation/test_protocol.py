@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank import ranking
+from corank.answering import ranking
 from corank.data import CSR
 from corank.data.values import declared
 from corank.evaluation.protocol import Protocol, draw_negatives

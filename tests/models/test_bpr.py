@@ -91,7 +91,7 @@ def test_more_negatives_are_more_steps(split):
 
 def test_steps_get_shorter_by_decay(split):
     one, many, same = (
-        cr.BPR(dim=4, decay=decay, epochs=epochs).fit(split.train).item_bias_
+        cr.BPR(dim=4, lr=0.1, negatives=1, decay=decay, epochs=epochs).fit(split.train).item_bias_
         for decay, epochs in ((0.01, 1), (0.01, 4), (1.0, 4))
     )
     assert np.abs(many - one).mean() < 0.2 * np.abs(same - one).mean()

@@ -141,7 +141,7 @@ def test_a_count_weighs_its_logarithm_in_a_score(weighting):
     """One song that a user plays all day must not decide the list."""
     plays = play_counts(users=40, items=60, rows=600)
     assert plays.values == "counts"
-    model = cr.ItemKNN(weighting=weighting, neighbors=60).fit(plays)
+    model = cr.ItemKNN(weighting=weighting, neighbors=60, shrink=10.0).fit(plays)
     X = dense(plays)
     n = len(plays.items)
     S = np.zeros((n, n), np.float32)

@@ -206,7 +206,8 @@ def same(said: str, came: str) -> bool:
 
 
 def _stripped(text: str) -> list[str]:
-    return [line.rstrip() for line in text.splitlines()]
+    """The lines without trailing blanks, and without progress, which is printed only where work takes long."""
+    return [line.rstrip() for line in text.splitlines() if not re.search(r"  epoch \d+/\d+  .* left$", line)]
 
 
 def _lines(said: list[str], came: list[str]) -> bool:

@@ -55,6 +55,9 @@ def test_split_follows_the_data(made):
     assert cr.Experiment(data=made.data).make_split().name == "leave-last-out"
     timeless = cr.from_arrays(user=made.data.user, item=made.data.item)
     assert cr.Experiment(data=timeless).make_split().name.startswith("holdout by user")
+    short = cr.from_arrays(user=np.repeat(np.arange(50), 5), item=np.tile(np.arange(25), 10))
+    parts = cr.Experiment(data=short).make_split()  # a tenth of five rows would be none
+    assert len(parts.valid) == len(parts.test) == 50
     split = cr.holdout(made.data, seed=3)
     assert cr.Experiment(data=split).make_split() is split
 

@@ -130,7 +130,10 @@ def cut(
         if options:
             raise CorankError(f"split: {next(iter(options))!r} needs a name beside it{suggest('', SPLITS)}")
         by_order = (data.time is not None or ordered) and not rated
-        name, options = ("leave_last_out", {}) if by_order else ("holdout", {"by": "user"})
+        # A tenth of fewer than ten rows is none, and searches need validation rows.
+        short = np.median(np.unique(data.user, return_counts=True)[1]) < 10
+        name = "leave_last_out" if by_order else "holdout"
+        options = {} if by_order else {"by": "user", "valid": 0.2 if short else 0.1}
     if name not in SPLITS:
         raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
     function = getattr(splits, name)

@@ -52,13 +52,17 @@ def test_tfidf_by_hand():
 
 
 def test_idf_is_tfidf_of_presence():
+    """Weights of mean square 1: without `shrink` nothing but the scale of the weights differs, which cosines lose."""
     data = random_data(2)
     ones = dataclasses.replace(data, value=np.ones_like(data.value))
     users = np.arange(len(data.users), dtype=np.int32)
+    model = cr.ItemKNN(weighting="idf", shrink=0.0).fit(data)
+    want = cr.ItemKNN(weighting="tfidf", shrink=0.0).fit(ones)._score(users)
+    np.testing.assert_allclose(model._score(users), want, rtol=1e-5)
+    rows = data.csr()
+    weight = model._weights(rows, data.csr("item"))[0]
+    assert np.square(weight).mean() == pytest.approx(1, rel=1e-5)
     model = cr.ItemKNN(weighting="idf", shrink=1.0).fit(data)
-    np.testing.assert_array_equal(
-        model._score(users), cr.ItemKNN(weighting="tfidf", shrink=1.0).fit(ones)._score(users)
-    )
     negative = dataclasses.replace(data, value=-data.value)
     np.testing.assert_array_equal(model._score(users), cr.ItemKNN(shrink=1.0).fit(negative)._score(users))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.models._sequence import LOSSES
+from corank.models._sequence_options import LOSSES
 from corank.models.sasrec import SASRec
 
 torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""What sequence models share: their hyper-parameters, training to predict the next item, and scoring histories.
+"""What sequence models share: training to predict the next item, and scoring histories.
 
 A subclass implements `_network()`. An epoch visits every user with two or more items once, in random order,
 `batch_size` users per step. Batches are packed (see `nn.batches`), so that almost nothing is computed for padding.
@@ -9,21 +9,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
 from ..answering.inference import seen_items
-from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
-from ..model import Model
 from ..nn import batches
 from ..nn.batches import Batch, Examples
-from ..params import param
 from ..training import logger
+from ._sequence_options import SequenceOptions
 from ._torch import require_torch, torch
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from ..nn.parameters import Parameter, Weights
     from ..training import Training
 
-LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
 PARTS = 2  # of a batch, computed in parallel; a constant, so that results do not depend on the number of threads
 WORTH = 1_000_000  # scores that a batch must compute to be worth dividing
 TOKENS = 4096  # per batch when scoring
@@ -61,65 +58,8 @@ class SequenceNetwork(Protocol):
 
 
 @dataclass(kw_only=True, eq=False)
-class SequenceModel(Model):
+class SequenceModel(SequenceOptions):
     """Base class of models that predict the next item of a sequence."""
-
-    dim: int = param(
-        64, "size of the item embeddings and of the hidden states", low=1, high=4096, search=(32, 128), log=True
-    )
-    blocks: int = param(2, "layers of the network", low=0, high=64, search=(1, 3))
-    max_len: int = param(200, "number of most recent items of a user that are read", low=1, high=100_000)
-    dropout: float | None = param(
-        None,
-        "probability that an activation is set to zero in training (default: 0.2 for long histories to 0.5 for short)",
-        low=0.0,
-        high=0.95,
-        search=(0.1, 0.6),
-    )
-    loss: str | None = param(
-        None,
-        "loss of the next item at each position (default: softmax, and sampled_softmax for more than 5,000 items)",
-        choices=LOSSES,
-    )
-    negatives: int = param(
-        1024, "number of negatives: per position for bce, shared by the batch for others; softmax uses all items", low=1
-    )
-    gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
-    log_q: bool = param(False, "correct loss sampled_softmax for the number of negatives")
-    lr: float = param(1e-3, "learning rate of Adam", low=1e-9, search=(3e-4, 3e-3), log=True)
-    cooldown: float = param(
-        0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
-    )
-    batch_size: int | None = param(
-        None, "users per step (default: 128, and fewer, down to 32, where histories are long)", low=1
-    )
-    epochs: int | None = param(None, "passes over the users (default: about 6,000 steps, in 10 to 60 epochs)", low=1)
-    patience: int | None = param(
-        None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
-    )
-    weight_decay: float = param(0.0, "AdamW: decay of embeddings and matrices per step, times lr", low=0.0)
-    l2_emb: float = param(0.0, "L2 regularisation of the embeddings: l2_emb / 2 times their squared norm", low=0.0)
-    sse_item: float = param(0.0, "SSE: probability that an input item is replaced by a random one", low=0.0, high=1.0)
-    sse_target: float = param(0.0, "SSE: probability that a target is replaced by a random item", low=0.0, high=1.0)
-    sse_coupled: bool = param(
-        False,
-        "SSE: one draw with sse_item replaces input and target, as in the released code of SSE-PT (sse_target is not "
-        "used)",
-    )
-    window: float = param(
-        0.0,
-        "probability that a history longer than max_len is trained on an earlier window (SSE-PT++)",
-        low=0.0,
-        high=1.0,
-    )
-    bf16: bool = param(
-        False,
-        "train the layers in bfloat16 (weights and loss stay in float32): fast only where the processor supports it",
-    )
-
-    order_matters: ClassVar[bool] = True
-    from_data: ClassVar[tuple[str, ...]] = ("dropout", "loss", "batch_size", "epochs")
-    tasks: ClassVar[tuple[str, ...]] = ("sequential",)
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
 
@@ -128,19 +68,6 @@ class SequenceModel(Model):
         raise NotImplementedError
 
     # ---- what a subclass may write -------------------------------------------------------------------------------
-
-    def _choose(self, data: Dataset, rows: CSR) -> None:
-        length = np.diff(data.sequences().indptr)
-        length = length[length > 1]
-        # Short histories are learned by heart: half of the activations for 10 items, a fifth from 100 on.
-        mean = float(length.mean()) if length.size else 1.0
-        fraction = 0.5 - 0.3 * np.log10(mean / 10)
-        self.dropout_ = round(float(np.clip(fraction, 0.2, 0.5)), 2) if self.dropout is None else self.dropout
-        usual = "softmax" if rows.columns <= 5_000 else "sampled_softmax"
-        self.loss_ = usual if self.loss is None else self.loss
-        self.batch_size_ = int(np.clip(4096 / mean, 32, 128)) if self.batch_size is None else self.batch_size
-        steps = max(1, -(-length.size // self.batch_size_))
-        self.epochs_ = int(np.clip(round(6_000 / steps), 10, 60)) if self.epochs is None else self.epochs
 
     def _batch_users(self, rng: np.random.Generator, users: Ints) -> Ints:
         """The user codes that the network sees instead of these, one per sequence."""
@@ -202,39 +129,6 @@ class SequenceModel(Model):
                     training.progress(step + 1, steps)
             training.report(loss=total / max(1, int(length.sum())))
         training.check_scores(np.flatnonzero(self.user_length_)[:16])
-
-    def _width(self) -> int:
-        """Size of a hidden state, before there is a network."""
-        return self.dim
-
-    def _weight_count(self, size: Size) -> float:
-        """Roughly the number of weights."""
-        return size.items * self.dim + self._width() * (self.max_len + 12.0 * self.blocks * self._width())
-
-    def _scored(self, size: Size) -> int:
-        """Items that are scored at each position in training."""
-        return size.items if self.loss == "softmax" else min(self.negatives, size.items) + 1
-
-    def _cost(self, size: Size) -> Cost:
-        lengths = np.minimum(size.lengths, self.max_len)
-        tokens, squares = float(lengths.sum()), float(np.square(lengths, dtype=np.float64).sum())
-        width, steps = self._width(), np.count_nonzero(size.lengths > 1) / (self.batch_size or 1)
-        work = (
-            3 * DENSE * (tokens * (12 * self.blocks * width**2 + self.dim * self._scored(size)) + 2 * squares * width)
-        )
-        # Element by element: layers and losses of each token, and in each step Adam on all weights.
-        work += KERNEL * (tokens * (60 * self.blocks * width + 6 * self._scored(size)))
-        return Cost(SORTED * size.rows, work + steps * (5e-3 + 8 * KERNEL * self._weight_count(size)))
-
-    def _memory(self, size: Size) -> float:
-        lengths = np.sort(np.minimum(size.lengths, self.max_len))
-        tokens = float(lengths[-(self.batch_size or 1) :].sum())  # of the largest step
-        kept = self.blocks * (40.0 * self._width() + float(lengths[-1])) + 3.0 * self._scored(size) + 20.0 * self.dim
-        copies = 5 + 2 * (self.patience is not None)  # weights, two moments, gradients of two parts
-        return rows_memory(size, 3) + 4.0 * (copies * self._weight_count(size) + tokens * kept)
-
-    def _smaller(self, size: Size, free: int | None) -> str:
-        return "choose a smaller dim or batch_size, or loss='sampled_softmax'"
 
     def _remember(self, sequences: CSR) -> None:
         """Keep the most recent items of each user, from which scores are computed."""

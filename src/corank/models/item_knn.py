@@ -55,7 +55,7 @@ class ItemKNN(Model):
         search=WEIGHTINGS,
     )
     shrink: float = param(
-        50.0,
+        10.0,
         "added to the denominator: shrinks similarities based on few common users",
         low=0.0,
         search=(0.1, 300.0),
@@ -67,7 +67,7 @@ class ItemKNN(Model):
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"weighting": "none", "similarity": "jaccard", "neighbors": 100},
         {"weighting": "idf", "neighbors": 500},
-        {"weighting": "idf", "shrink": 5.0, "neighbors": 100},
+        {"weighting": "idf", "shrink": 100.0, "neighbors": 100},
         {"weighting": "none", "neighbors": 20},
     )
 
@@ -126,6 +126,9 @@ class ItemKNN(Model):
         length, width = np.diff(columns.indptr), np.diff(rows.indptr)
         # Inverse document frequency: a user with many items says little about which of them are similar.
         rarity = np.log1p(rows.columns / np.maximum(width, 1))
+        if self.weighting == "idf":
+            # Of mean square 1 over the interactions, so that `shrink` means as much as without weights.
+            rarity = rarity / np.sqrt(max((width * rarity**2).sum() / max(width.sum(), 1), 1e-12))
         if self.weighting == "bm25":
             total = np.bincount(rows.index, rows.value, rows.columns)
             norm = K1 * (1 - B + B * total / max(total.sum() / max(np.count_nonzero(length), 1), 1e-12))

@@ -225,3 +225,15 @@ def test_the_comparator_of_the_dissertation(shared_data):
     assert rmse(model, split.test) < 0.910
     assert report["ndcg@10"] > 0.773
     assert report["pairwise_error_authors"] < 0.184
+
+
+def test_a_scale_of_a_hundred_does_not_diverge():
+    """The ratings of music sites; the order is that of the same ratings on ten stars."""
+    made = cr.synthetic.realistic(users=300, items=150, rows=9_000, levels=10, seed=5)
+    errors = []
+    for factor in (1, 10):
+        data = dataclasses.replace(made.data, value=made.data.value * factor)
+        split = cr.holdout(data, seed=1)
+        report = cr.evaluate(cr.MF().fit(split.train), split, ["rmse"], protocol="rated", bootstrap=0)
+        errors.append(float(report["rmse"]) / factor)
+    assert errors[1] < 1.05 * errors[0]

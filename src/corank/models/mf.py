@@ -64,9 +64,12 @@ class MF(SSEModel, ALS):
         self.item_bias_ = np.zeros(items.rows, np.float32)
         penalties = [*self._reg_per_rating(users), *self._reg_per_rating(items)]
         learned = (self.user_factors_, self.user_bias_, self.item_factors_, self.item_bias_)
+        # A gradient of a vector grows with the errors and with the other vector: on a scale of 0 to 100, steps that fit
+        # ten stars diverge. Those of a bias grow with the errors alone, as the bias itself does.
+        wide = np.float32(max(1.0, np.ptp(data.value) / 10))
         for epoch in training.epochs():
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
-            options = (lr, lr if self.biases else np.float32(0), keep, np.float32(self.mean_))
+            options = (lr / wide, lr if self.biases else np.float32(0), keep, np.float32(self.mean_))
             blocks = sgd.random_blocks(rng, sse.replace(rng, entries, *replacements), users.rows, items.rows)
             sgd.sweep(mf.step, blocks, int(rng.integers(2**62)), *options, *penalties, *learned)
             training.report(objective=self._objective(users, items))

@@ -27,8 +27,9 @@ IMPLICIT: Rules = {
     "implicit BPR": ({},),
     "item_knn": (
         {},
-        {"neighbors": 100, "weighting": "none"},  # the default before
+        {"neighbors": 100, "weighting": "none", "shrink": 10.0},  # the default before
         {"neighbors": 500},
+        {"shrink": 10.0},
         {"shrink": 50.0},
     ),
     "ease": ({}, {"reg": 50.0}, {"reg": 1000.0}),

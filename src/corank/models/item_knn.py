@@ -55,7 +55,7 @@ class ItemKNN(Model):
         search=WEIGHTINGS,
     )
     shrink: float = param(
-        10.0,
+        30.0,
         "added to the denominator: shrinks similarities based on few common users",
         low=0.0,
         search=(0.1, 300.0),

@@ -66,7 +66,7 @@ class MF(SSEModel, ALS):
         learned = (self.user_factors_, self.user_bias_, self.item_factors_, self.item_bias_)
         # A gradient of a vector grows with the errors and with the other vector: on a scale of 0 to 100, steps that fit
         # ten stars diverge. Those of a bias grow with the errors alone, as the bias itself does.
-        wide = np.float32(max(1.0, np.ptp(data.value) / 10))
+        wide = np.float32(max(1.0, float(np.ptp(data.value)) / 10))
         for epoch in training.epochs():
             lr = np.float32(self.lr * self.decay ** (epoch - 1))
             options = (lr / wide, lr if self.biases else np.float32(0), keep, np.float32(self.mean_))

@@ -65,7 +65,8 @@ class ItemKNN(Model):
     value_scale_ = "linear"  # 'log' where the values were counts; files from before there was a choice do not hold it
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {"weighting": "none", "similarity": "jaccard", "neighbors": 100},
+        {"weighting": "idf", "similarity": "jaccard", "shrink": 15.0, "neighbors": 100},
+        {"weighting": "bm25", "similarity": "conditional", "shrink": 0.1, "neighbors": 400},
         {"weighting": "idf", "neighbors": 500},
         {"weighting": "idf", "shrink": 100.0, "neighbors": 100},
         {"weighting": "none", "neighbors": 20},

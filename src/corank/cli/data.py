@@ -14,7 +14,7 @@ def help_(args: Args) -> None:
 
 
 def describe(args: Args) -> None:
-    print(open_table(args, quiet=True).describe())
+    print(open_table(args).describe())
 
 
 def list_(args: Args) -> None:

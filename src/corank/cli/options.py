@@ -26,7 +26,7 @@ def given(args: Args, *names: str) -> dict[str, Any]:
     return {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
 
 
-def open_table(args: Args, quiet: bool = False) -> Dataset:
+def open_table(args: Args) -> Dataset:
     """The table of a command, with its graphs where there are any."""
     from ..experiment.source import open_rows
     from ..reading.edge_tables import edge_file
@@ -35,8 +35,6 @@ def open_table(args: Args, quiet: bool = False) -> Dataset:
     for path in edges.values():
         edge_file(path, args.file)
     data = open_rows(args.file, **given(args, *TABLE, "positive"))
-    if not quiet:
-        say(f"{args.file}: {len(data):,} rows, {len(data.users):,} users, {len(data.items):,} items, {words(data)}")
     return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
 
 

@@ -57,7 +57,7 @@ def rank_lists(
     _check_metrics(wanted, int(lengths.max()), int(candidates.max()))
 
     longest = max(m.k or 0 for m in wanted)
-    strangers = given.user.filter(user < 0).n_unique() if (user < 0).any() else 0
+    unknown_users = given.user.filter(user < 0).n_unique() if (user < 0).any() else 0
     odd = {
         f"test users without a list, who count as 0 (of {lengths.size:,})": np.count_nonzero(lengths == 0),
         f"lists with fewer than {longest} items, whose missing ranks are misses": np.count_nonzero(
@@ -66,7 +66,7 @@ def rank_lists(
         "listed items known from training or validation rows, removed": seen,
         "items listed twice for a user, of which the first counts": repeated,
         "listed items unknown to the data, which are misses": np.count_nonzero(item[tested] < 0),
-        "lists of unknown users, left out": strangers,
+        "lists of unknown users, left out": unknown_users,
         "lists of users without test rows, left out": np.unique(user[~tested & (user >= 0)]).size,
     }
     notes = [f"lists in order of {given.by}, {lengths[lengths > 0].mean():.4g} items on average"]

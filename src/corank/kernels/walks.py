@@ -21,19 +21,14 @@ import numpy as np
 
 from .random import bisect, seek, uniform
 from .threads import inline, kernel
+from .vectors import insertion_point
 
 
 @inline
 def _linked(indptr: np.ndarray, index: np.ndarray, i: int, k: int) -> bool:
     """Whether k is a column of row i."""
-    low, high = indptr[i], indptr[i + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if index[middle] < k:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < indptr[i + 1] and index[low] == k)
+    at = insertion_point(index, indptr[i], indptr[i + 1], k)
+    return bool(at < indptr[i + 1] and index[at] == k)
 
 
 @kernel

@@ -126,7 +126,7 @@ class WMF(FactorModel):
             )
         logarithm = self.confidence == "log" or (self.confidence == "auto" and data.values == "counts")
         self.confidence_ = "log" if logarithm else "linear"
-        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.unique(rows.index).size
+        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.count_nonzero(np.bincount(rows.index))
         rows_per_user = rows.index.size / users
         weight = float(self._weighted(rows).value.sum(dtype=np.float64)) / users
         # The zeros of a user then weigh rho_scale times as much as the interactions, however large the catalogue is.

@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-cpus check install bench docs generate format clean
+.PHONY: demo test test-cpus check install bench fuzz docs generate format clean
 .DEFAULT_GOAL := demo
 
 demo: $(CORE)             ## leaderboard, report and saved model on embedded synthetic data, into out/demo
@@ -29,6 +29,9 @@ install: $(DEV)           ## venv and package with all extras
 
 bench: $(DEV)             ## speed and memory against peers, in one run, into out/bench
 	$(BIN)/python -m benchmarks -o out/bench
+
+fuzz: $(DEV)              ## hostile files, full disks, kills and signals: the long form of the tests, hours, into out/reliability
+	$(BIN)/python -m benchmarks.reliability
 
 docs: $(DEV)              ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site

@@ -1,0 +1,93 @@
+"""Run the parts and write the page: `python -m benchmarks.reliability [-o FOLDER] [--share 0.01] [PART ...]`.
+
+A part that has a record in the folder is not run again, so an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import pkgutil
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import benchmarks.reliability as package
+
+from ..tools import ROOT, versions
+from .part import SHOWN, Outcome, Part
+
+
+def every_part() -> list[Part]:
+    """The parts of all files of this folder."""
+    names = [m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")]
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [part for module in modules for part in getattr(module, "PARTS", [])]
+
+
+def record_of(part: Part, records: Path) -> Path:
+    """The file of a part's outcome."""
+    return records / f"{re.sub('[^a-z0-9]+', '-', part.name.lower())}.json"
+
+
+def page(parts: list[Part], records: Path) -> str:
+    """The table of all parts that have a record."""
+    lines, details = [], []
+    for part in parts:
+        record = record_of(part, records)
+        if not record.exists():
+            continue
+        out = Outcome(**json.loads(record.read_text()))
+        failed = len(out.failures)
+        lines.append(f"| {part.name} | {part.holds} | {out.tried:,} | {out.tried - failed:,} | {failed:,} |")
+        said = [*out.notes, *(f"failed: {text}" for text in out.failures[:SHOWN])]
+        details += [f"- **{part.name}** ({out.seconds:,.0f} s): {'; '.join(said)}."] if said else []
+    return HEAD + "\n".join(lines) + "\n\n## Details\n\n" + "\n".join(details) + "\n\n" + versions() + "\n"
+
+
+HEAD = """# Reliability
+
+What was tried to break corank, and what held. Each row is made by one command, `python -m benchmarks.reliability "NAME OF
+THE ROW"` (all of them: `make fuzz`); a short form of each runs in `make test`.
+
+| tried | holds if | tried | held | failed |
+|---|---|---|---|---|
+"""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="*", help="names of rows, or beginnings of names (default: all)")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "out" / "reliability", help="folder of the records")
+    parser.add_argument("--share", type=float, default=1.0, help="of the trials of the long form")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true", help="only write the page, of the records that are there")
+    given = parser.parse_args(arguments)
+    parts = every_part()
+    given.output.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for part in [] if given.page else parts:
+        record = record_of(part, given.output)
+        if record.exists() or (given.part and not any(part.name.startswith(word) for word in given.part)):
+            continue
+
+        def tell(done: int, of: int, name: str = part.name) -> None:
+            print(f"\r{name}: {done:,} of {of:,}", end="", file=sys.stderr, flush=True)
+
+        with tempfile.TemporaryDirectory() as folder:
+            out = part.outcome(max(1, round(part.trials * given.share)), given.seed, Path(folder), tell)
+        failed += len(out.failures)
+        print(f"\r{part.name}: {out.tried:,} tried, {len(out.failures):,} failed, {out.seconds:.0f} s", flush=True)
+        for text in out.failures[:SHOWN]:
+            print(f"  {text}", flush=True)
+        if given.share == 1:
+            record.write_text(json.dumps(dataclasses.asdict(out), indent=1))
+    (given.output / "reliability.md").write_text(page(parts, given.output))
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,6 +13,7 @@ import corank as cr
 from corank.answering import ranking as ranking_module
 from corank.answering.inference import _listed
 from corank.params import param
+from corank.stored import floats
 
 
 @dataclass(kw_only=True, eq=False)
@@ -29,6 +30,9 @@ class Table(cr.Model):
             self.table_[0, 0] = np.nan
         for epoch in training.epochs():
             training.report(objective=1 / epoch)
+
+    def _stores(self):
+        return super()._stores() | {"table_": floats("users", "items")}
 
     def _score(self, users):
         return self.table_[users]

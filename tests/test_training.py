@@ -10,6 +10,7 @@ import pytest
 import corank as cr
 from corank.model_file import read_file, write_file
 from corank.params import param
+from corank.stored import floats
 
 
 @dataclass(kw_only=True, eq=False)
@@ -30,6 +31,12 @@ class Walk(cr.Model):
             trace[epoch % self.width] += step
             training.report(height=float(np.cos(2.0 * epoch)))
         self.trace_ = trace
+
+    def _stores(self):
+        return super()._stores() | {
+            "place_": floats(2, dtype="float64"),
+            "trace_": floats("width", 2, dtype="float64"),
+        }
 
     def _score(self, users):
         return np.tile(np.float32(self.place_), (users.size, len(self.items_)))[:, : len(self.items_)].copy()

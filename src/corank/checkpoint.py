@@ -10,6 +10,7 @@ import hashlib
 import logging
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from .data import Array, Dataset
 from .errors import CorankError, ModelFileError
 from .model_file import read_file, write_file
+from .stored import History, is_number
 
 if TYPE_CHECKING:
     from .model import Model
@@ -37,16 +39,25 @@ class Checkpoint:
             self.fingerprint += fingerprint(model, valid)
         self.took, self.saved = 0.0, -math.inf
 
-    def restore(self, arrays: dict[str, Array], rng: np.random.Generator, history: list[dict[str, Any]]) -> int:
-        """Put everything back, in place; returns the number of epochs that are done."""
+    def restore(
+        self,
+        arrays: dict[str, Array],
+        rng: np.random.Generator,
+        history: list[dict[str, Any]],
+        check: Callable[[dict[str, Array]], None],
+    ) -> int:
+        """Put everything back, in place; returns the number of epochs that are done.
+
+        check : raises ValueError for arrays that training cannot continue from.
+        """
         if not self.path.exists():
             return 0
         try:
             meta, stored = read_file(self.path)
         except ModelFileError as why:
             raise ModelFileError(f"the checkpoint {self.path} cannot be used ({why}): give another file") from None
-        state = meta["state"]
-        if "question" not in state:
+        state = meta.get("state")
+        if not isinstance(state, dict) or "question" not in state:
             raise ModelFileError(f"{self.path} is a model, not a checkpoint: give another file")
         if state.get("version", 1) != VERSION:
             raise ModelFileError(
@@ -58,21 +69,28 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit (other data or hyper-parameters): "
                 "remove it to start anew, or give another file"
             )
-        asked = int(self.epochs)
-        if state["epoch"] > asked:
+        epoch, asked = state.get("epoch"), int(self.epochs)
+        if isinstance(epoch, int) and epoch > asked:
             raise CorankError(
-                f"{self.path} has {state['epoch']} epochs already, and epochs={asked} asks for fewer: "
+                f"{self.path} has {epoch} epochs already, and epochs={asked} asks for fewer: "
                 "raise epochs, or give another file"
             )
         shapes = {name: (array.shape, array.dtype) for name, array in arrays.items()}
         if shapes != {name: (array.shape, array.dtype) for name, array in stored.items()}:
             raise ModelFileError(f"{self.path} holds other arrays than this fit: remove it to start anew")
+        try:
+            History().check("history", state.get("history"))
+            if not is_number(epoch, whole=True) or epoch != len(state["history"]):
+                raise ValueError(f"{len(state['history'])} epochs are reported and {epoch} are said to be done")
+            check(stored)
+            rng.bit_generator.state = state["random"]
+        except (KeyError, TypeError, ValueError, OverflowError) as why:
+            raise ModelFileError(f"{self.path} is not a whole checkpoint ({why}): remove it to start anew") from None
         for name, array in stored.items():
             arrays[name][...] = array  # in place: training may hold on to its arrays
-        rng.bit_generator.state = state["random"]
         history[:] = state["history"]
-        logging.getLogger("corank.checkpoint").info("%s: resuming after epoch %d", self.path, state["epoch"])
-        return int(state["epoch"])
+        logging.getLogger("corank.checkpoint").info("%s: resuming after epoch %d", self.path, epoch)
+        return int(epoch)
 
     def save(
         self,

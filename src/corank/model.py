@@ -26,6 +26,7 @@ from .data import CSR, Array, Dataset
 from .errors import CorankError, suggest
 from .model_file import pack, write_file
 from .params import ClassDoc, param
+from .stored import COMMON, Stored, check_state
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -127,6 +128,10 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model to one file: arrays and JSON with a checksum, renamed into place when it is complete."""
         inference.require_fitted(self)
+        try:
+            check_state(self, self._learned())
+        except ValueError as why:
+            raise CorankError(f"{type(self).__name__} cannot be saved: {why}; see _stores") from None
         arrays, plain = pack(self._learned())
         write_file(path, arrays, {"model": self.name(), "params": self.params(), "state": plain})
         finished: Checkpoint | None = getattr(self, "_finished", None)  # a loaded model has none
@@ -194,6 +199,10 @@ class Model:
         """Fold-in: the same for unseen users, from rows of item codes in time order."""
         raise NotImplementedError
 
+    def _stores(self) -> dict[str, Stored]:
+        """What a fitted model holds: type, shape and range of each attribute (see `stored`); subclasses add theirs."""
+        return dict(COMMON)
+
     # ---- what a subclass may override ------------------------------------------------------------------------------
 
     def _pointless(self, data: Dataset) -> Collection[str]:
@@ -224,6 +233,11 @@ class Model:
     def _training_rows(self) -> CSR:
         """The training items of each user, in time order where scores depend on it."""
         return inference.seen_items(self)
+
+    def _size(self, word: str) -> int | None:
+        """The number that a word in the shapes of `_stores` stands for: a hyper-parameter; None if it is none."""
+        value = self.params().get(word)
+        return value if isinstance(value, int) else None
 
     def _cost(self, size: Size) -> Cost:
         """How the seconds of a fit grow with the data: see `cost`; only ratios matter, `estimate` measures the rest."""

@@ -164,29 +164,3 @@ def unpack(arrays: dict[str, Array], plain: dict[str, Any]) -> dict[str, Any]:
         elif not name.endswith("_ends"):
             state[name] = array
     return state
-
-
-def check_state(state: dict[str, Any]) -> None:
-    """Indices within bounds and tables of the right height: kernels trust their input, a file must not be trusted."""
-    for name in state:
-        if not name.endswith("_") or name.startswith("_"):
-            raise ValueError(f"{name!r} is not a learned attribute")
-    sizes = {"user": len(state["users_"]), "item": len(state["items_"])}
-    if "seen_indptr_" not in state or "titles_" not in state:
-        raise ValueError("parts are missing")
-    for name, value in state.items():
-        side = name.partition("_")[0]
-        if isinstance(value, np.ndarray) and side in sizes and len(value) != sizes[side]:
-            raise ValueError(f"{name} has {len(value)} rows and there are {sizes[side]} {side}s")
-        if name.endswith("_indptr_"):
-            index = state[name.replace("_indptr_", "_index_")]
-            beside = state.get(name.replace("_indptr_", "_value_"), index)
-            rows = sizes["user" if name == "seen_indptr_" else "item"]
-            if value.dtype != np.int64 or index.dtype != np.int32 or value.size != rows + 1 or value[0] != 0:
-                raise ValueError(f"{name} does not fit")
-            if beside.size != index.size and not (name == "seen_indptr_" and beside.size == 0):
-                raise ValueError(f"{name.replace('_indptr_', '_value_')} does not fit")
-            if (np.diff(value) < 0).any() or value[-1] != index.size:
-                raise ValueError(f"{name} is not a running total")
-            if index.size and (index.min() < 0 or index.max() >= sizes["item"]):
-                raise ValueError(f"{name.replace('_indptr_', '_index_')} points outside the catalogue")

@@ -130,6 +130,8 @@ def check(model: Any) -> None:
         if rule.choices is not None and value not in rule.choices:
             raise CorankError(f"{where}: {name} must be one of {', '.join(map(repr, rule.choices))}")
         if kind in (int, float):
+            if isinstance(value, int) and abs(value) >= 1 << 62:
+                raise CorankError(f"{type(model).__name__}({name}=...): {name} must have at most 62 bits")
             if not math.isfinite(value):
                 raise CorankError(f"{where}: {name} must be a finite number; the default is {default!r}")
             if rule.low is not None and value < rule.low:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,15 @@ from .data import Array, Dataset
 from .data.split import require_dataset
 from .errors import CorankError, Stopped
 from .memory import free_bytes, no_room
-from .params import check
+from .params import check as check_params
+from .stored import check_arrays
 
 if TYPE_CHECKING:
     from .model import Model
 
 logger = logging.getLogger("corank")
 OnEpoch = Callable[[dict[str, Any]], bool | None]
+Rule = Callable[[Array], bool]
 OFTEN = 0.25  # seconds between two calls of `on_progress`
 
 
@@ -52,7 +54,7 @@ def fit(
         model._fit(data, rows, training)
         model.fit_seconds_ = clock() - training.started
         for name, value in model._learned().items():
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not _finite(value):
                 raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
     except BaseException:
         _forget(model)  # a partially trained model must not be used
@@ -96,7 +98,7 @@ class Training:
         """Whether validation or `on_epoch` uses the model after each epoch, so that it must be able to score."""
         return self.valid is not None or self._on_epoch is not None
 
-    def epochs(self, **state: Array) -> Iterator[int]:
+    def epochs(self, rules: Mapping[str, Rule] | None = None, /, **state: Array) -> Iterator[int]:
         """Yield the remaining epochs; `report` must be called once in each.
 
         With a checkpoint, the learned arrays, `state` and the random generator are restored first. With `patience`, the
@@ -106,6 +108,7 @@ class Training:
         Parameters
         ----------
         state : arrays that training updates in place and that are not learned attributes, such as Adam's moments.
+        rules : whether a restored array of `state` is valid, by its name; arrays of whole numbers need one.
         """
         model, watched = self._model, self._watched
         names = [name for name, value in model._learned().items() if isinstance(value, np.ndarray)]
@@ -117,9 +120,19 @@ class Training:
             # Looked up anew each time: some models replace their arrays instead of changing them in place.
             return {name: getattr(model, name) for name in learned}
 
+        def check(found: dict[str, Array]) -> None:
+            check_arrays(model, {name: found[name] for name in learned})
+            check_arrays(model, {name: found[f"best.{name}"] for name in best})
+            for name, array in state.items():
+                rule = (rules or {}).get(name, _finite)
+                if not rule(found[f"state.{name}"]):
+                    raise ValueError(f"{name} is not what training can continue from")
+                if rule is _finite and array.dtype.kind != "f":
+                    raise RuntimeError(f"training.epochs({name}=...): whole numbers need a rule, see `stored.permutes`")
+
         extra = {f"state.{k}": v for k, v in state.items()} | {f"best.{k}": v for k, v in best.items()}
         if self.checkpoint is not None:
-            self._epoch = self.checkpoint.restore(arrays() | extra, self.rng, model.history_)
+            self._epoch = self.checkpoint.restore(arrays() | extra, self.rng, model.history_, check)
             if model.history_:
                 self.started -= model.history_[-1]["seconds"]
         last = int(model.used_params()["epochs"])
@@ -187,7 +200,7 @@ class Training:
 
 def check_fit(model: Model, data: Any, valid: Any, *, warn: bool = True) -> None:
     """Raise an error for the first invalid argument: hyper-parameters, data or validation rows."""
-    check(model)
+    check_params(model)
     require_dataset(data, "fit")
     if valid is not None:
         require_dataset(valid, "valid=")
@@ -225,6 +238,10 @@ def diverged(model: Model, what: str) -> str:
 def _leader(values: list[float]) -> int:
     """1-based index of the first largest value; 0 if there are no values."""
     return int(np.argmax(np.nan_to_num(values, nan=-np.inf))) + 1 if values else 0
+
+
+def _finite(array: Array) -> bool:
+    return array.size == 0 or bool(np.isfinite([array.min(), array.max()]).all())
 
 
 def _forget(model: Model) -> None:

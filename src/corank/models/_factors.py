@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array
 from ..model import Model
+from ..stored import Stored, floats
 
 
 class FactorModel(Model):
@@ -17,6 +18,12 @@ class FactorModel(Model):
 
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "user_factors_": floats("users", "dim"),
+            "item_factors_": floats("items", "dim"),
+        }
 
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
         """Vectors (rows, dim) of unseen users, with the learned item vectors fixed."""

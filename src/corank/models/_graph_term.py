@@ -15,6 +15,7 @@ from ..errors import CorankError
 from ..graph.lazy_walk import shells
 from ..memory import make_room
 from ..params import param
+from ..stored import Stored, word
 from ..training import logger
 from ._graph_options import SIDES, GraphOptions, Side
 from ._laplacian import Iterated, Laplacian, Powers, Smoothness
@@ -160,6 +161,9 @@ class GraphRegularised(GraphOptions):
 
     def _automatic(self) -> str:
         return "g" if self.used_params()["form"] == "shared" else super()._automatic()
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {"form_": word("ties", "shared")}
 
     def _cost(self, size: Size) -> Cost:
         setup, epoch, _ = super()._cost(size)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array
+from ..stored import Number, Stored, floats
 from ._factors import FactorModel
 from ._rated import GroupedEntries, by_item
 
 if TYPE_CHECKING:
-    from ..training import Training
+    from ..training import Rule, Training
 
 FOLD_IN_STEPS = 20  # Newton steps on the vector of an unseen user
 NO_SCORES = np.zeros(0, np.float32)
@@ -51,6 +52,10 @@ class ScoredLists:
 
     def state(self) -> dict[str, Array]:
         """The arrays that `resample` changes."""
+        return {}
+
+    def rules(self) -> dict[str, Rule]:
+        """What holds for each of these arrays."""
         return {}
 
     def group_by_item(self) -> None:
@@ -135,6 +140,12 @@ class Listwise(FactorModel):
         """Number of entries of all lists."""
         return float(size.rows)
 
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "reg_": Number(low=0),
+            "average_": floats("dim"),
+        }
+
     def _cost(self, size: Size) -> Cost:
         each = 11 * KERNEL * self.dim + 10 * SCATTERED
         return Cost(SORTED * size.rows, self._entries(size) * each)
@@ -154,7 +165,7 @@ class Listwise(FactorModel):
         V = self.item_factors_ = np.float32(0.1) * rng.standard_normal((lists.columns, self.dim), np.float32)
         self.average_ = np.zeros(self.dim, np.float32)
         grouped = False
-        for epoch in training.epochs(**lists.state()):
+        for epoch in training.epochs(lists.rules(), **lists.state()):
             # Each epoch starts from the factors and the lists alone, so that training can resume from them.
             resampled = lists.resample(int(rng.integers(2**62))) if epoch == 1 or lists.resampled else False
             if resampled or not grouped:

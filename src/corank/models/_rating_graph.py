@@ -19,6 +19,7 @@ from ..cost import DENSE, KERNEL, SCATTERED, SORTED, Cost, Size
 from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
+from ..stored import Number, Stored, Wholes, floats
 from ._node_features import KINDS, node_features
 from ._torch import F, require_torch, torch
 
@@ -207,6 +208,23 @@ class RatingGraphModel(Model):
             training.report(loss=total / n, **self._validate(training.valid))
         self._encode(encoder, graph)
         training.check_scores(np.arange(min(16, len(data.users))))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "liked_": Number(),
+            "levels_": floats("rating levels", rising=True),
+            "item_count_": floats("items", low=0),
+            "columns_": Wholes(length=2),
+            "weights_": floats("parameters"),
+            "user_factors_": floats("users", "dim"),
+            "item_factors_": floats("items", "dim"),
+        }
+
+    def _size(self, word: str) -> int | None:
+        if word != "parameters":
+            return super()._size(word)
+        require_torch(self)
+        return self._layout().size
 
     def _cost(self, size: Size) -> Cost:
         levels, batches = min(size.levels, self.levels), min(self.batches, size.rows)

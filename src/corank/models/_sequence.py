@@ -20,6 +20,7 @@ from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..nn import batches
 from ..nn.batches import Batch, Examples
+from ..stored import Lengths, Stored, codes, floats
 from ..training import logger
 from ._sequence_options import SequenceOptions
 from ._torch import require_torch, torch
@@ -202,6 +203,19 @@ class SequenceModel(SequenceOptions):
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
         return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "user_length_": Lengths(of="users", into="recent items", most="max_len"),
+            "recent_": codes("recent items"),
+            "weights_": floats("parameters"),
+        }
+
+    def _size(self, word: str) -> int | None:
+        if word != "parameters":
+            return super()._size(word)
+        require_torch(self)
+        return nn.Layout(self._network().parameters()).size
 
     # ---- scoring -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
 from ..model import Model
 from ..params import param
+from ..stored import Number, Stored, word
 
 LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
 
@@ -88,6 +89,14 @@ class SequenceOptions(Model):
         self.batch_size_ = int(np.clip(4096 / mean, 32, 128)) if self.batch_size is None else self.batch_size
         steps = max(1, -(-length.size // self.batch_size_))
         self.epochs_ = int(np.clip(round(6_000 / steps), 10, 60)) if self.epochs is None else self.epochs
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "dropout_": Number(low=0, high=1),
+            "loss_": word(*LOSSES),
+            "batch_size_": Number(low=1, whole=True),
+            "epochs_": Number(low=1, whole=True),
+        }
 
     def _width(self) -> int:
         """Size of a hidden state, before there is a network."""

@@ -12,6 +12,7 @@ from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_
 from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
+from ..stored import Number, Stored, floats
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -65,6 +66,16 @@ class ALS(Model):
             self._half_step(items, users.vectors, users.bias)
             self._half_step(users, items.vectors, items.bias)
             training.report(objective=self._objective(users.rows, items.rows))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "user_factors_": floats("users", "dim"),
+            "item_factors_": floats("items", "dim"),
+            "mean_": Number(),
+            "liked_": Number(),
+            "user_bias_": floats("users"),
+            "item_bias_": floats("items"),
+        }
 
     def _cost(self, size: Size) -> Cost:
         return Cost(SORTED * size.rows, KERNEL * half_steps(size, self.dim))

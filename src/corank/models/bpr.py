@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Dataset
 from ..params import param
+from ..stored import Stored, floats
 from ._factors import FactorModel
 from ._sse import SSEModel
 
@@ -82,6 +83,9 @@ class BPR(SSEModel, FactorModel):
             blocks = sgd.sort_into_blocks(partition, steps)
             sgd.sweep(kernels.step, blocks, int(rng.integers(2**62)), *options, *learned)
             training.report(objective=self._objective(rows))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {"item_bias_": floats("items")}
 
     def _cost(self, size: Size) -> Cost:
         return Cost(SORTED * size.rows, size.rows * self.negatives * (8 * KERNEL * self.dim + 10 * SCATTERED))

@@ -12,6 +12,7 @@ from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
+from ..stored import Number, Stored, floats
 from ._factors import FactorModel
 from ._rated import GroupedEntries, by_item, levels_of
 
@@ -86,6 +87,14 @@ class CofiRank(FactorModel):
         self._fit_lists(rows, self._lists(rows), training)
         constant = np.flatnonzero(~some)
         self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "reg_": Number(low=0),
+            "liked_": Number(),
+            "best_": Number(),
+            "average_": floats("dim"),
+        }
 
     def _cost(self, size: Size) -> Cost:
         if self.loss == "regression":

@@ -12,6 +12,7 @@ from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_m
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
+from ..stored import Number, Stored, codes, floats
 from ._rated import GroupedEntries, PreferenceModel, by_item, levels_of, most_popular, pair_places, usual_reg
 
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ class CollRank(PreferenceModel):
         constant = np.flatnonzero(~some)
         for part in np.array_split(constant, 1 + constant.size // 1000):  # bounds the memory for their pairs
             self.user_factors_[part] = self._fold_in_rows(rows.take(part))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "reg_": Number(low=0),
+            "average_": floats("dim"),
+            "background_": codes("background"),
+        }
 
     def _cost(self, size: Size) -> Cost:
         pairs = size.pairs

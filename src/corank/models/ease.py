@@ -15,6 +15,7 @@ from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
+from ..stored import Stored, codes, floats
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -80,6 +81,17 @@ class EASE(Model):
         else:
             self.kept_, self.precision_, self.weights_ = kept, diagonal.astype(np.float32), weights
             self.item_counts_ = np.bincount(self.seen_index_, minlength=len(data.items)).astype(np.float32)
+
+    def _stores(self) -> dict[str, Stored]:
+        own: dict[str, Stored] = {"item_precision_": floats("items", low=0), "item_weights_": floats("items", "items")}
+        if self.max_items is not None and self.max_items < len(self.items_):
+            own = {
+                "kept_": codes("max_items", rising=True),
+                "precision_": floats("max_items", low=0),
+                "weights_": floats("max_items", "max_items"),
+                "item_counts_": floats("items", low=0),
+            }
+        return super()._stores() | own
 
     def _most_popular(self, columns: CSR) -> NDArray[np.int32] | None:
         """Codes of the `max_items` items with the most users, in rising order; None if these are all."""

@@ -11,6 +11,7 @@ import numpy as np
 from .. import nn
 from ..cost import Size
 from ..params import param
+from ..stored import Stored, floats
 from ._rating_graph import RatingEncoder, RatingGraphModel
 from ._torch import torch
 
@@ -164,6 +165,9 @@ class GraphAE(RatingGraphModel):
         with nn.one_thread(), torch.no_grad():  # inputs of the items to each layer, for unseen users
             states = self._encoder().states(self._views(self.weights_), graph)[:-1]
             self.item_states_ = np.stack([state["item"].numpy() for state in states], 1)  # (items, layers, dim)
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {"item_states_": floats("items", "layers", "dim")}
 
     def _fold_in(self, w: Weights, graph: RatingGraph) -> Tensor:
         encoder, weight = self._encoder(), graph.weights("user")

@@ -14,6 +14,7 @@ from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
+from ..stored import Ends, Stored, codes, floats, word
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -102,6 +103,15 @@ class ItemKNN(Model):
         self.sim_index_, self.sim_value_ = items[real], best[real]
         # The weight of each training row in a score; empty means 1 each.
         self.seen_value_ = self._scaled(rows.value) if self._uses_values else np.empty(0, np.float32)
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "value_scale_": word("linear", "log", optional=True),
+            "sim_indptr_": Ends(of="items", into="similar items"),
+            "sim_index_": codes("similar items"),
+            "sim_value_": floats("similar items"),
+            "seen_value_": floats("training rows" if self._uses_values else 0),
+        }
 
     @property
     def _uses_values(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..params import param
+from ..stored import Number, Stored, codes
 from ._listwise import Listwise, ScoredLists
 from ._rated import PreferenceModel, levels_of, most_popular
 
@@ -69,6 +70,12 @@ class ListMF(Listwise, PreferenceModel):
         self._learn(lists, training)
         constant = np.flatnonzero(width == 1)
         self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "range_": Number(low=0),
+            "background_": codes("background"),
+        }
 
     def _lists(self, rows: CSR) -> ScoredLists:
         from ..kernels.list_mf import evaluate, targets

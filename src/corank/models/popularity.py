@@ -13,6 +13,7 @@ from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
+from ..stored import Stored, floats
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -50,6 +51,9 @@ class Popularity(Model):
 
     def _memory(self, size: Size) -> float:
         return rows_memory(size) + 24.0 * size.items
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {"counts_": floats("items", low=0)}
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return np.tile(self.counts_, (users.size, 1))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..params import param
+from ..stored import Number, Stored, codes, floats, permutes
 from ._rated import GroupedEntries, PreferenceModel, by_item, levels_of, most_popular, pair_places, usual_reg
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class PrimalCR(PreferenceModel):
         self.item_factors_ = np.float32(0.1) * rng.standard_normal((rows.columns, self.dim), np.float32)
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
-        for _ in training.epochs(order=lists.order):
+        for _ in training.epochs({"order": permutes(rows.indptr)}, order=lists.order):
             # Within an epoch the scores are updated along with the factors. Each epoch recomputes them from the factors
             # alone, so that rounding errors do not accumulate and training can resume from the factors.
             factors = (self.user_factors_, self.item_factors_)
@@ -78,6 +79,14 @@ class PrimalCR(PreferenceModel):
         self.average_ = self.user_factors_[some].mean(axis=0)
         self.background_ = most_popular(np.diff(items.indptr))
         self.user_factors_[~some] = self._fold_in_rows(rows.take(np.flatnonzero(~some)))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "reg_": Number(low=0),
+            "item_bias_": floats("items"),
+            "average_": floats("dim"),
+            "background_": codes("background"),
+        }
 
     def _cost(self, size: Size) -> Cost:
         entries = size.pairs if self._explicit_pairs() or size.comparisons else float(size.rows)

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cost import Size
-from ..data import CSR, Dataset, row_ends
+from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
+from ..stored import Stored, permutes, word
 from ._listwise import HalfStep, Listwise, ScoredLists
 from ._rated import levels_of
 
 if TYPE_CHECKING:
-    from ..training import Training
+    from ..training import Rule, Training
 
 REG = {"implicit": 0.068, "explicit": 0.17, "mixed": 0.093}  # factor on `ScoredLists.spread`
 RHO = {"implicit": 3.0, "explicit": 0.0, "mixed": 0.2}
@@ -40,6 +41,12 @@ class QueuedLists(ScoredLists):
 
     def state(self) -> dict[str, NDArray[np.int32]]:
         return {"index": self.index, "order": self.order}
+
+    def rules(self) -> dict[str, Rule]:
+        def items(index: Array) -> bool:
+            return index.size == 0 or bool(index.min() >= 0 and index.max() < self.columns)
+
+        return {"index": items, "order": permutes(self.indptr)}
 
     def resample(self, seed: int) -> bool:
         from ..kernels.plackett_luce import queue
@@ -135,6 +142,9 @@ class SQLRank(Listwise):
         if self.feedback_ == "explicit":
             constant = np.flatnonzero(width == 1)
             self.user_factors_[constant] = self._fold_in_rows(rows.take(constant))
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {"feedback_": word("explicit", "implicit")}
 
     def _entries(self, size: Size) -> float:
         feedback = self.feedback

@@ -18,6 +18,7 @@ from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..nn.batches import replace
 from ..params import param
+from ..stored import Stored, codes
 from ._torch import torch
 from .sasrec import SASRec, SASRecNetwork
 
@@ -119,6 +120,10 @@ class SSEPT(SASRec):
             # As text, because labels may be missing: users without a label form one group.
             self.user_row_ = np.unique([str(label) for label in labels], return_inverse=True)[1].astype(np.int64)
         super()._fit(data, rows, training)
+
+    def _stores(self) -> dict[str, Stored]:
+        # Before the weights: their number depends on it.
+        return {"user_row_": codes("users", below="users", dtype="int64")} | super()._stores()
 
     def _width(self) -> int:
         return self.dim + self.dim_user

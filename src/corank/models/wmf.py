@@ -14,6 +14,7 @@ from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..params import param
+from ..stored import Number, Stored, word
 from ._factors import FactorModel
 
 if TYPE_CHECKING:
@@ -134,6 +135,13 @@ class WMF(FactorModel):
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
         weight += self.rho_ * (items - rows_per_user)
         self.reg_ = self.reg_scale * weight ** (0.65 - self.reg_power) if self.reg is None else self.reg
+
+    def _stores(self) -> dict[str, Stored]:
+        return super()._stores() | {
+            "confidence_": word("linear", "log", optional=True),
+            "rho_": Number(low=0),
+            "reg_": Number(low=0),
+        }
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         users, items = self._start(data, rows, training.rng)

@@ -13,6 +13,7 @@ import inspect
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import api  # noqa: E402
 import pictures  # noqa: E402
 
 import corank  # noqa: E402
+from corank.stored import COMMON, Stored  # noqa: E402
 from layers import LAYERS, UPWARD, Module, closure, modules  # noqa: E402
 
 SOURCE = ROOT / "src" / "corank"
@@ -81,6 +83,21 @@ def models_table() -> str:
         cells = [f"`{name}`", shown, _escaped(summary(inspect.getdoc(cls) or "")), learns_from(cls)]
         lines.append(f"| {' | '.join(cells)} | {f'`{needs}`' if needs else ''} |")
     return "\n".join(lines)
+
+
+def stored_tables() -> str:
+    """What the file of each model holds, as the models declare it."""
+    lines = ["| attribute | every model |", "|---|---|", *_stored_rows(COMMON)]
+    for name in model_names():
+        model = corank.find(name)()
+        model.items_ = ()  # declarations of some models depend on whether the catalogue is small
+        own = {key: rule for key, rule in model._stores().items() if key not in COMMON}
+        lines += ["", f"| attribute | `{name}` |", "|---|---|", *_stored_rows(own)]
+    return "\n".join(lines)
+
+
+def _stored_rows(rules: Mapping[str, Stored]) -> list[str]:
+    return [f"| `{key}` | {_escaped(rule.words())} |" for key, rule in rules.items()]
 
 
 def summary(doc: str) -> str:
@@ -203,6 +220,7 @@ def _class(name: str) -> str:
 
 PLACES = {
     "docs/models.md": {"models": models_table},
+    "docs/model-files.md": {"stored": stored_tables},
     "mkdocs.yml": {"models": models_navigation, "results": results_navigation, "api": api_navigation},
     "docs/design.md": {"tree": tree, "layers": layers},
     **{

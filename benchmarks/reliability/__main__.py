@@ -50,8 +50,9 @@ def page(parts: list[Part], records: Path) -> str:
 
 HEAD = """# Reliability
 
-What was tried to break corank, and what held. Each row is made by one command, `python -m benchmarks.reliability "NAME OF
-THE ROW"` (all of them: `make fuzz`); a short form of each runs in `make test`.
+What was tried to break corank, and what held. Each row is made by one command,
+`python -m benchmarks.reliability "NAME OF THE ROW"` (all of them: `make fuzz`).
+A short form of each runs in `make test`.
 
 | tried | holds if | tried | held | failed |
 |---|---|---|---|---|
@@ -75,13 +76,14 @@ def main(arguments: list[str]) -> int:
             continue
 
         def tell(done: int, of: int, name: str = part.name) -> None:
-            print(f"\r{name}: {done:,} of {of:,}", end="", file=sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r{name}: {done:,} of {of:,}", end="", file=sys.stderr, flush=True)
 
         with tempfile.TemporaryDirectory() as folder:
             out = part.outcome(max(1, round(part.trials * given.share)), given.seed, Path(folder), tell)
         failed += len(out.failures)
         print(f"\r{part.name}: {out.tried:,} tried, {len(out.failures):,} failed, {out.seconds:.0f} s", flush=True)
-        for text in out.failures[:SHOWN]:
+        for text in [*out.notes, *out.failures[:SHOWN]]:
             print(f"  {text}", flush=True)
         if given.share == 1:
             record.write_text(json.dumps(dataclasses.asdict(out), indent=1))

@@ -37,6 +37,14 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{lower[near[0]]}'?" if near else f"; known: {', '.join(known)}"
 
 
+_HIDDEN = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)}
+
+
+def visible(text: str) -> str:
+    """A text for a terminal: control characters, with which an id or title could move the cursor, are spelled out."""
+    return text.translate(_HIDDEN).encode("utf-8", "backslashreplace").decode()
+
+
 def shorten(text: str, width: int = 60) -> str:
     """What fits in a sentence of a text that may be a whole file."""
     return text if len(text) <= width else text[: width - 3] + "..."

@@ -20,6 +20,7 @@ import numpy as np
 from .atomic import replacing
 from .data import Array, Vocab
 from .errors import CorankError, ModelFileError
+from .memory import free_bytes, no_room
 
 FORMAT = 1
 _NO_DIGEST = "0" * 64
@@ -63,6 +64,9 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
         with path.open("rb") as file:
             meta, tensors = _read_header(path, file)
+            free, size = free_bytes(), os.fstat(file.fileno()).st_size
+            if free is not None and size > free:
+                raise ModelFileError(no_room(size, free, f"loading {path}", "free some, or use a smaller model"))
             raw, _ = _header(path, file, meta["sha256"])
             hasher = hashlib.sha256(raw)
             arrays = {}

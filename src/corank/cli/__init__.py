@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ..errors import CorankError
+from ..errors import CorankError, visible
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         report_compilation()
         return code
     except CorankError as why:
-        print(f"corank: {why}", file=sys.stderr)
+        print(f"corank: {visible(str(why))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("corank: stopped", file=sys.stderr)

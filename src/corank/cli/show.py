@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
 
+from ..errors import visible
+
 WORTH_TELLING = 5.0  # seconds from which an estimate is worth a line
 QUIET = 10.0  # seconds between progress lines where there is no progress bar
 # Loggers whose INFO messages are shown: how a file was read, resuming, downloads, compilation.
@@ -73,7 +75,7 @@ def report_compilation() -> None:
 
 def say(text: str) -> None:
     """Print a line for the user, not for a pipe."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 class Stop:
@@ -224,11 +226,18 @@ def ranking_text(ranking: Any, titles: dict[Any, str], what: str) -> str:
     """A ranking as plain text, one block per user (or per item, for similar items)."""
     blocks = []
     for owner, items in ranking:
-        head = f"{what} {owner}".strip() + (f"  {titles[owner]}" if what == "item" and owner in titles else "")
-        width = max((len(str(i)) for i, _ in items), default=0)
+        head = f"{what} {_cell(owner)}".strip()
+        if what == "item" and owner in titles:
+            head += f"  {_cell(titles[owner])}"
+        width = max((len(_cell(i)) for i, _ in items), default=0)
         lines = [
-            f"  {rank:>3}  {item!s:<{width}}  {score:>9.4f}  {titles.get(item, '')}".rstrip()
+            f"  {rank:>3}  {_cell(item):<{width}}  {score:>9.4f}  {_cell(titles.get(item, ''))}".rstrip()
             for rank, (item, score) in enumerate(items, 1)
         ]
         blocks.append("\n".join([head, *(lines or ["  nothing left to recommend"])]))
     return "\n".join(blocks)
+
+
+def _cell(value: Any) -> str:
+    """An id or title within a line."""
+    return visible(str(value)).replace("\n", "\\n")

@@ -15,7 +15,7 @@ from ..answering.ranking import Ranking
 from ..data import Dataset
 from ..data.split import Split
 from ..errors import CorankError
-from .intervals import summary
+from .intervals import summary, user_weights
 from .metrics import AnyMetric, Metric, metrics_of, ndcg
 from .positions import Floats, Positions
 from .protocol import Gain, Protocol, as_protocol, draw_negatives
@@ -91,7 +91,8 @@ def evaluate(
         positions, top, notes = rank_lists(model, split, known, how, task, wanted)
     values = {m.name: _values(m, positions) for m in wanted}
     lengths = np.diff(task.indptr)
-    mean, interval = summary(wanted, values, lengths, bootstrap, seed)
+    weights = user_weights(wanted, values, lengths)
+    mean, interval = summary(wanted, values, weights, bootstrap, seed)
     for one, value in mean.items():
         if np.isnan(value):
             logger.warning("%s is defined for no user of %s under %s", one, split.name, how)
@@ -105,6 +106,7 @@ def evaluate(
         split.train.users.ids[task.users],
         lengths,
         values,
+        weights,
         mean,
         interval,
         time.perf_counter() - began,

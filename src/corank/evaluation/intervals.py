@@ -10,29 +10,37 @@ from .positions import Floats
 
 
 def summary(
-    wanted: tuple[Metric, ...], values: dict[str, Floats], rows: Array, bootstrap: int, seed: int
+    wanted: tuple[Metric, ...], values: dict[str, Floats], weights: dict[str, Floats], bootstrap: int, seed: int
 ) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
     """Mean and 95 % bootstrap interval of each metric, by name; all metrics share the resamples.
 
     values : per metric float64[users], or [1] for a metric of all users together, which has no interval.
-    rows : number of test rows of each user.
+    weights : what each user counts, float64[users]; see `user_weights`.
     """
     mean = {m.name: float(values[m.name][0]) for m in wanted if m.scope == "all"}
     interval = dict.fromkeys(mean, (np.nan, np.nan))
     plain = [m for m in wanted if m.scope != "all"]
     if plain:
-        low, middle, high = resampled_means(plain, [values[m.name] for m in plain], rows, bootstrap, seed)
+        parts = [totals(values[m.name], weights[m.name]) for m in plain]
+        low, middle, high = resampled_means(plain, parts, bootstrap, seed)
         for i, m in enumerate(plain):
             mean[m.name] = float(middle[i])
             interval[m.name] = (float(low[i]), float(high[i]))
     return {m.name: mean[m.name] for m in wanted}, {m.name: interval[m.name] for m in wanted}
 
 
-def totals(m: Metric, values: Floats, rows: Array) -> tuple[Floats, Floats]:
-    """Weighted values and weights, float64[users] each; the mean is the ratio of their sums. Undefined: weight 0."""
-    defined = ~np.isnan(values)
-    weight = np.where(defined, rows if m.scope == "row" else 1, 0).astype(np.float64)
-    return np.where(defined, values, 0) * weight, weight
+def user_weights(wanted: tuple[Metric, ...], values: dict[str, Floats], rows: Array) -> dict[str, Floats]:
+    """What each user counts in the mean of a metric: 1, or the number of test rows; 0 where it is not defined."""
+    return {
+        m.name: np.where(np.isnan(values[m.name]), 0, rows if m.scope == "row" else 1).astype(np.float64)
+        for m in wanted
+        if m.scope != "all"
+    }
+
+
+def totals(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted values and weights, float64[users] each; the mean is the ratio of their sums."""
+    return np.where(weight > 0, values, 0) * weight, weight
 
 
 def resample(users: int, columns: Floats, times: int, seed: int) -> Floats:
@@ -46,10 +54,9 @@ def resample(users: int, columns: Floats, times: int, seed: int) -> Floats:
 
 
 def resampled_means(
-    wanted: list[Metric], values: list[Floats], rows: Array, times: int, seed: int
+    wanted: list[Metric], parts: list[tuple[Floats, Floats]], times: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Lower bound, mean and upper bound of each metric: float64[metrics] each."""
-    parts = [totals(m, v, rows) for m, v in zip(wanted, values, strict=True)]
+    """Lower bound, mean and upper bound of each metric, float64[metrics] each; parts : `totals` of each."""
     columns = np.column_stack([p[0] for p in parts] + [p[1] for p in parts])
 
     def means(sums: Floats) -> Floats:
@@ -60,7 +67,7 @@ def resampled_means(
     middle = means(columns.sum(axis=0))
     if times == 0:
         return np.full(len(wanted), np.nan), middle, np.full(len(wanted), np.nan)
-    drawn = means(resample(rows.size, columns, times, seed))
+    drawn = means(resample(len(columns), columns, times, seed))
     low, high = np.full(len(wanted), np.nan), np.full(len(wanted), np.nan)
     for i in range(len(wanted)):
         real = drawn[~np.isnan(drawn[:, i]), i]

@@ -38,6 +38,7 @@ class Report:
     users: Array  # [n] ids
     rows: NDArray[np.int64]  # [n] number of test rows of each user
     values: dict[str, Floats]  # what each metric returned: [n], or [1] for a metric of all users together
+    weights: dict[str, Floats]  # [n] what each user counts in the mean of a metric, 0 where it is not defined
     mean: dict[str, float]
     interval: dict[str, tuple[float, float]]
     seconds: float  # of evaluation

@@ -124,7 +124,7 @@ def compare(
     if not defined.any():
         raise CorankError(f"{what.name} is defined for no user: choose another metric")
     gaps = np.column_stack([_clean(r.values[what.name] - reference.values[what.name])[defined] for r in others])
-    weight = totals(what, reference.values[what.name], reference.rows)[1][defined]
+    weight = reference.weights[what.name][defined]
     spans = _spans(what, [reference, *others], defined, bootstrap, seed)
     randomized: list[float] | list[None] = [None] * len(others)
     wilcoxon: list[float] | list[None] = [None] * len(others)
@@ -225,7 +225,7 @@ def _check_same_task(reports: Sequence[Report]) -> None:
 
 def _spans(what: Metric, reports: list[Report], defined: Any, bootstrap: int, seed: int) -> list[tuple[float, float]]:
     """Bootstrap interval of the difference to the first report, for each of the others."""
-    parts = [totals(what, r.values[what.name], r.rows) for r in reports]
+    parts = [totals(r.values[what.name], r.weights[what.name]) for r in reports]
     columns = np.column_stack([parts[0][1], *(p[0] for p in parts)])[defined]
     sums = resample(len(columns), columns, bootstrap, seed)
     means = what.finish(sums[:, 1:] / sums[:, :1])

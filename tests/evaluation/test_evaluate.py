@@ -12,7 +12,7 @@ import pytest
 
 import corank as cr
 from corank.evaluation.evaluate import validation_ndcg
-from corank.evaluation.intervals import resampled_means
+from corank.evaluation.intervals import resampled_means, totals
 from corank.evaluation.metrics import Metric, Positions, metric
 from corank.evaluation.protocol import Protocol
 from toys import Table, some_data
@@ -71,7 +71,7 @@ def test_interval_covers_the_mean_as_often_as_it_says() -> None:
     inside = 0
     for trial in range(200):
         values = rng.exponential(1.0, 150)
-        low, _, high = resampled_means([metric("ndcg@10")], [values], np.ones(150, np.int64), 300, trial)
+        low, _, high = resampled_means([metric("ndcg@10")], [totals(values, np.ones(150))], 300, trial)
         inside += bool(low[0] <= 1.0 <= high[0])
     assert 178 <= inside <= 199  # 190 expected, a little fewer for so skewed a law
 

@@ -29,6 +29,7 @@ class Split:
         are training users.
     notes : sentences that a reader of the results must know; leaderboards and reports print them.
     valid_from_train : the validation rows were cut from a given training part, so that the final fit uses them too.
+    refitted : the validation rows are part of the training rows (`refit`).
     """
 
     train: Dataset
@@ -38,6 +39,7 @@ class Split:
     history: Dataset | None = None
     notes: tuple[str, ...] = ()
     valid_from_train: bool = False
+    refitted: bool = False
 
     def __post_init__(self) -> None:
         for part in (self.valid, self.test, self.history):
@@ -69,7 +71,8 @@ class Split:
         train = self.train.join(self.valid)
         if self.history is not None:
             train = train.join(self.history.take(np.isin(self.history.user, self.valid.user)))
-        return dataclasses.replace(self, train=train, valid=self.valid.take(np.zeros(len(self.valid), np.bool_)))
+        none = self.valid.take(np.zeros(len(self.valid), np.bool_))
+        return dataclasses.replace(self, train=train, valid=none, refitted=self.refitted or len(self.valid) > 0)
 
     def _repr_html_(self) -> str:
         from ..notebook import html_table

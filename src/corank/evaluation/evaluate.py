@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
 import time
@@ -81,6 +82,7 @@ def evaluate(
         raise CorankError(f"the {part} part of {split.name} is empty: there is nothing to evaluate")
     task = Task(rows, how.relevant)
     known = split.known(part)
+    how = dataclasses.replace(how, refit=_refit(fitted, split) if part == "test" else None)
     if fitted is not None:
         warn_of_training_rows(fitted, rows, part, known)
         positions, top = _positions(fitted, split, known, how, task, wanted)
@@ -111,7 +113,7 @@ def evaluate(
         interval,
         time.perf_counter() - began,
         float(getattr(fitted, "fit_seconds_", np.nan)),
-        _fingerprint(rows, known),
+        _fingerprint(rows, known, how.refit),
         top,
         (*split.notes, *notes),
     )
@@ -202,9 +204,19 @@ def _values(m: Metric, positions: Positions) -> Floats:
     return values
 
 
-def _fingerprint(rows: Dataset, known: Dataset) -> str:
+def _refit(model: Model | None, split: Split) -> bool | None:
+    """Whether validation rows were learned from; None for lists, and where the split has none of training users."""
+    if split.refitted:
+        return True
+    if model is None or len(split.valid) == 0 or split.history is not None or model.oracle:
+        return None
+    fresh = ~split.train.csr().holds(split.valid.user, split.valid.item)  # a repeated pair would be no evidence
+    return bool(seen_items(model).holds(split.valid.user, split.valid.item)[fresh].any())
+
+
+def _fingerprint(rows: Dataset, known: Dataset, refit: bool | None) -> str:
     """Hash of the evaluation task (the rows to predict and the known ones), independent of the name of the split."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"refit" if refit else b"")
     for data in (rows, known):
         for array in (data.user, data.item, data.value):
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -32,6 +32,8 @@ class Protocol:
     gain : what a test row adds to NDCG: 'binary' (1 if it is relevant) or 'exponential' (2^rating - 1). When None,
         `evaluate` fills in 'exponential' for ratings on a scale under `rated`, else 'binary'.
     items : size of the catalogue, filled in by `evaluate`.
+    refit : whether the tested model has learned from the validation rows too (`Split.refit`), filled in by `evaluate`;
+        None without such rows, or for lists of unknown origin. With leave-last-out it can move NDCG by a tenth.
     """
 
     kind: Kind = "full"
@@ -41,6 +43,7 @@ class Protocol:
     relevant: float | None = None
     items: int | None = None
     gain: Gain | None = None
+    refit: bool | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -68,7 +71,9 @@ class Protocol:
             text = "rated: each user's test items only"
         if self.relevant is not None:
             text += f", relevant from {self.relevant:g}"
-        return text if self.gain is None else f"{text}, {self.gain} gains"
+        if self.gain is not None:
+            text += f", {self.gain} gains"
+        return text if self.refit is None else f"{text}, trained {'with' if self.refit else 'without'} validation rows"
 
 
 def draw_negatives(protocol: Protocol, split: Split, users: NDArray[np.int32]) -> CSR:

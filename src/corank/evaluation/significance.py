@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from ..errors import CorankError, suggest
 from .intervals import resample, totals
 from .metrics import AnyMetric, Metric
 from .positions import Floats
+from .protocol import Protocol
 from .report import Report
 
 TESTS = ("randomization", "wilcoxon", "both")
@@ -204,7 +206,7 @@ def relative_graph_gain(mf: float | Report, g: float | Report, x: float | Report
 def _check_same_task(reports: Sequence[Report]) -> None:
     first = reports[0]
     for r in reports[1:]:
-        if r.protocol != first.protocol:
+        if _without_unknown(r.protocol) != _without_unknown(first.protocol):
             raise CorankError(
                 f"protocols never mix in one table: {first.model} has {first.protocol}; {r.model} has {r.protocol}"
             )
@@ -221,6 +223,11 @@ def _check_same_task(reports: Sequence[Report]) -> None:
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         raise CorankError(f"two reports are called {twice!r}: give them different names with evaluate(..., name=...)")
+
+
+def _without_unknown(protocol: Protocol) -> Protocol:
+    """What lists have learned from is not known: they stand beside models without refit."""
+    return dataclasses.replace(protocol, refit=bool(protocol.refit))
 
 
 def _spans(what: Metric, reports: list[Report], defined: Any, bootstrap: int, seed: int) -> list[tuple[float, float]]:

@@ -6,6 +6,7 @@ and the history. A fit that was killed and resumed ends with the same numbers as
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import math
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .data import Array, Dataset
-from .errors import CorankError, ModelFileError
+from .errors import CorankError, ModelFileError, NotWritten
 from .model_file import read_file, write_file
 from .stored import History, is_number
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .model import Model
 
 VERSION = 2  # of the arrays in a checkpoint
+AGAIN = 1.0  # seconds after a failed write before the next attempt, at least
+
+logger = logging.getLogger("corank.checkpoint")
 
 
 class Checkpoint:
@@ -38,6 +42,7 @@ class Checkpoint:
         if valid is not None and getattr(model, "patience", None) is not None:  # these rows decide when to stop
             self.fingerprint += fingerprint(model, valid)
         self.took, self.saved = 0.0, -math.inf
+        self.failing = False  # whether the last write failed
 
     def restore(
         self,
@@ -89,7 +94,7 @@ class Checkpoint:
         for name, array in stored.items():
             arrays[name][...] = array  # in place: training may hold on to its arrays
         history[:] = state["history"]
-        logging.getLogger("corank.checkpoint").info("%s: resuming after epoch %d", self.path, epoch)
+        logger.info("%s: resuming after epoch %d", self.path, epoch)
         return int(epoch)
 
     def save(
@@ -101,7 +106,10 @@ class Checkpoint:
         *,
         now: bool = False,
     ) -> None:
-        """Write the state after an epoch, unless writing so soon after the last time would slow training down."""
+        """Write the state after an epoch, unless writing so soon after the last time would slow training down.
+
+        Training goes on where that fails, as on a full disk, and an epoch later it is tried again.
+        """
         start = time.perf_counter()
         if not now and start - self.saved < 10 * self.took:
             return
@@ -112,13 +120,23 @@ class Checkpoint:
             "random": rng.bit_generator.state,
             "history": history,
         }
-        write_file(self.path, arrays, {"model": self.name, "params": self.params, "state": state})
+        try:
+            write_file(self.path, arrays, {"model": self.name, "params": self.params, "state": state})
+        except NotWritten as why:
+            if not self.failing:
+                kept = "the one before is kept" if self.path.exists() else "there is none so far"
+                logger.warning("no checkpoint after epoch %d (%s): training goes on, and %s", epoch, why, kept)
+            self.failing, self.took = True, max(time.perf_counter() - start, AGAIN / 10)
+        else:
+            if self.failing:
+                logger.warning("%s: written again, after epoch %d", self.path, epoch)
+            self.failing, self.took = False, time.perf_counter() - start
         self.saved = time.perf_counter()
-        self.took = self.saved - start
 
     def remove(self) -> None:
         """The model is saved: nothing is left to resume."""
-        self.path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a checkpoint that stays does no harm
+            self.path.unlink(missing_ok=True)
 
 
 def fingerprint(model: Model, data: Dataset) -> str:

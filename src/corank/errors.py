@@ -22,6 +22,10 @@ class ModelFileError(CorankError):
     """A model file cannot be trusted or understood."""
 
 
+class NotWritten(CorankError):
+    """A file could not be written: the disk is full, or the folder is not writable."""
+
+
 class MissingExtra(CorankError):
     """A part that is installed only on request is needed."""
 

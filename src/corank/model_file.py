@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .atomic import replacing
+from .atomic import replacing, sweep
 from .data import Array, Vocab
 from .errors import CorankError, ModelFileError
 from .memory import free_bytes, no_room
@@ -61,6 +61,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     path = Path(path)
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file")
+    sweep(path.parent)
     try:
         with path.open("rb") as file:
             meta, tensors = _read_header(path, file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -36,15 +37,15 @@ class Server(ThreadingHTTPServer):
     asked: list[tuple[str, dict[str, str]]]
     content = CONTENT
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), Handler)
         self.cuts, self.statuses, self.asked = [], [], []
 
     def handle_error(self, *_: Any) -> None:
         """A client that hangs up is what some tests are about."""
 
     def address(self, path: str = "/set.zip") -> str:
-        return f"http://127.0.0.1:{self.server_port}{path}"
+        return f"http://{self.server_address[0]!s}:{self.server_port}{path}"
 
     def asked_ranges(self) -> list[str | None]:
         return [headers.get("Range") for _, headers in self.asked]
@@ -99,7 +100,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(download, "PAUSE", 0.001)
     monkeypatch.setattr(download, "TIMEOUT", 5.0)
-    running = Server()
+    with started("127.0.0.1") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def started(host: str) -> Iterator[Server]:
+    running = Server(host)
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield running
@@ -262,6 +269,132 @@ def test_nothing_but_http(server: Server, tmp_path: Path, elsewhere: str) -> Non
         with pytest.raises(CorankError, match=r"is not http or https|Redirection to url .* is not allowed"):
             download.fetch(entry(url), tmp_path)
     assert not target(tmp_path).exists()
+
+
+@pytest.fixture
+def internet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """127.0.0.1 counts as a public address, and 127.0.0.2 as a private one."""
+    monkeypatch.setattr(web, "is_private", lambda address: address != "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,127.0.0.2,localhost,rebinding.example")
+
+
+def test_a_public_server_does_not_send_on_to_a_private_one(server: Server, internet: None, tmp_path: Path) -> None:
+    inside = f"http://127.0.0.2:{server.server_port}/set.zip"
+    with pytest.raises(CorankError, match=r"127\.0\.0\.1 sends on to 127\.0\.0\.2, .*private address.*refused"):
+        download.fetch(entry(server.address(f"/to/{inside}")), tmp_path)
+    assert [path for path, _ in server.asked] == [f"/to/{inside}"]
+    assert leftovers(tmp_path) == []
+
+
+def test_every_hop_is_looked_at(server: Server, internet: None, tmp_path: Path) -> None:
+    inside = f"http://127.0.0.2:{server.server_port}/set.zip"
+    again = server.address(f"/to/{server.address(f'/to/{inside}')}")
+    with pytest.raises(CorankError, match="refused"):
+        download.fetch(entry(again), tmp_path)
+
+
+def test_a_name_that_changes_its_address(
+    server: Server, internet: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: what is looked at is what is connected to."""
+    answers, resolve = iter(["127.0.0.1", "127.0.0.2", "127.0.0.2"]), socket.getaddrinfo
+
+    def changing(host: str, *args: Any, **options: Any) -> Any:
+        return resolve(next(answers) if host == "rebinding.example" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", changing)
+    url = f"http://rebinding.example:{server.server_port}"
+    with pytest.raises(CorankError, match="refused"):
+        download.fetch(entry(f"{url}/to/{url}/set.zip"), tmp_path)
+    assert len(server.asked) == 1
+
+
+def test_a_private_mirror_that_was_asked_for(server: Server, internet: None, tmp_path: Path) -> None:
+    with started("127.0.0.2") as inside:
+        download.fetch(entry(inside.address(f"/to/{inside.address()}")), tmp_path)
+        assert target(tmp_path).read_bytes() == CONTENT
+        target(tmp_path).unlink()
+        back = inside.address(f"/to/{server.address(f'/to/{inside.address()}')}")  # out and back in
+        with pytest.raises(CorankError, match="refused"):
+            download.fetch(entry(back), tmp_path)
+
+
+def test_behind_a_proxy_names_are_looked_at(server: Server, internet: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", server.address(""))
+    guard = web.Guard()
+    for url, refused in (
+        ("http://no-such-name.invalid/set.zip", False),  # only the proxy can resolve it
+        ("http://127.0.0.2/set.zip", True),
+    ):
+        request = urllib.request.Request(url)
+        request.set_proxy(f"127.0.0.1:{server.server_port}", "http")
+        if refused:
+            with pytest.raises(CorankError, match="refused"):
+                guard.connection(object, request)
+        else:
+            assert guard.connection(object, request) is object
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.8.8.8",
+        "10.1.2.3",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%lo",
+        "fc00::1",
+        "fd12:3456::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:a9fe:a9fe",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::1",
+        "2002:a00:1::",
+    ],
+)
+def test_private_addresses(address: str) -> None:
+    assert web.is_private(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "172.32.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+def test_public_addresses(address: str) -> None:
+    assert not web.is_private(address)
+
+
+def test_other_spellings_of_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = web.Guard()
+    guard.public = "example.org"
+    for host in ("127.1", "2130706433", "0x7f000001", "localhost", "0"):
+        with pytest.raises(CorankError, match="private address"):
+            guard.addresses(host, 80)
+
+
+@pytest.mark.parametrize("place", ["http://127.0.0.1:99999/x", "http://[/x", f"http://{'a' * 70}.org/x"])
+def test_redirects_to_no_address(server: Server, tmp_path: Path, place: str) -> None:
+    with pytest.raises(CorankError):
+        download.fetch(entry(server.address(f"/to/{place}")), tmp_path)
+
+
+def test_a_server_that_never_stops(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "LARGEST", 1_000_000)
+    for server.length in (True, False):
+        with pytest.raises(CorankError, match=r"more than 1,000,000 bytes"):
+            download.fetch(entry(server.address()), tmp_path)
+        assert leftovers(tmp_path) == []
 
 
 def test_a_redirect_never_leaves_https() -> None:

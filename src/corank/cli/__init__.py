@@ -5,6 +5,8 @@ A user's mistake gives a one-sentence message on standard error and exit code 2,
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,28 +15,60 @@ from ..errors import CorankError, visible
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    from .stopping import Signals
+
+    signals = Signals()
+    try:
+        with signals:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+    except BaseException as why:
+        if signals.received is not None:  # what a signal raises may come out of a library as another error
+            return _ended(signals.received)
+        return _ended(why)
+
+
+def _run(argv: list[str]) -> int:
     from .parser import parse
     from .show import announcing_torch, report_compilation, show_log
 
     show_log()
-    try:
-        args = parse(list(sys.argv[1:] if argv is None else argv))
-        with announcing_torch():
-            code = int(args.run(args) or 0)
-        report_compilation()
-        return code
-    except CorankError as why:
-        print(f"corank: {visible(str(why))}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("corank: stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # `corank ... | head`
-        sys.stderr.close()
+    args = parse(argv)
+    with announcing_torch():
+        code = int(args.run(args) or 0)
+    report_compilation()
+    sys.stdout.flush()  # here a full disk is one sentence; at the end of the process it would be a traceback
+    return code
+
+
+def _ended(why: BaseException) -> int:
+    """Print why a command has ended, in one sentence; returns its exit code."""
+    if isinstance(why, CorankError):
+        return _say(str(why), 2)
+    if isinstance(why, KeyboardInterrupt):
+        return _say("stopped", getattr(why, "code", 130))
+    if isinstance(why, BrokenPipeError):  # `corank ... | head`
+        _drop_unwritable()
         return 0
-    except OSError as why:
-        print(f"corank: {why.strerror or why}{f': {why.filename}' if why.filename else ''}", file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("corank: not enough memory for this; use fewer rows, a smaller dim, or another model", file=sys.stderr)
-        return 2
+    if isinstance(why, OSError):
+        return _say(f"{why.strerror or why}{f': {why.filename}' if why.filename else ''}", 2)
+    if isinstance(why, MemoryError):
+        return _say("not enough memory for this; use fewer rows, a smaller dim, or another model", 2)
+    raise why
+
+
+def _say(text: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"corank: {visible(text)}", file=sys.stderr, flush=True)
+    _drop_unwritable()
+    return code
+
+
+def _drop_unwritable() -> None:
+    """Where output cannot be written, drop it: Python would try again at the end of the process, with a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            empty = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(empty, stream.fileno())
+            os.close(empty)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..data.split import Split
-from ..errors import CorankError
+from ..errors import CorankError, NotWritten
+from .keeping import keep
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
+from .stopping import Stop
+
+FINISHING = "finishing the report first"
 
 
 def demo(args: Args) -> None:
@@ -88,40 +93,78 @@ def reproduce(args: Args) -> None:
     if experiment.curves:
         from ..experiment import curves
 
-        with Steps() as steps:
+        with Stop() as stop, Steps(stop) as steps:
             setting, found = curves.run(experiment, steps)
-        curves.write(experiment, setting, found, page, command)
+            stop.message = FINISHING
+            keep("page", page, lambda place: curves.write(experiment, setting, found, place, command))
     else:
-        results = _run(experiment, Path(".corank-tune"))
-        print(results)
-        write_markdown(results, page, command=command, title=experiment.title)
+        with Stop() as stop:
+            results = _run(experiment, Path(".corank-tune"), stop)
+            stop.message = FINISHING
+            _print_and_keep(
+                results,
+                {"page": (page, lambda to: write_markdown(results, to, command=command, title=experiment.title))},
+            )
     say(f"page written to {page}")
+    stop.raise_if_asked()
 
 
 def _run_and_report(experiment: Any, out: Path, command: str) -> Any:
-    """Run, print the leaderboard, write the report, save the best model; returns it."""
+    """Run, print the leaderboard, save the best model, write the report; returns the model."""
     from ..atomic import write_text
     from ..report import write_html
 
-    writable(out, out / "best.corank", out / "report.html", out / "results.json")
-    results = _run(experiment, out / "tune")
-    print(results)
-    results.best.model.save(out / "best.corank")
-    write_html(results, out / "report.html", command=command)
-    write_text(out / "results.json", json.dumps(results.as_dict(), indent=1))
-    say(f"\nreport      {out / 'report.html'}\nbest model  {out / 'best.corank'} ({results.best.label})")
+    model, report, table = out / "best.corank", out / "report.html", out / "results.json"
+    writable(out, model, report, table)
+    with Stop() as stop:
+        results = _run(experiment, out / "tune", stop)
+        stop.message = FINISHING
+        _print_and_keep(
+            results,
+            {
+                "best model": (model, results.best.model.save),
+                "results": (table, lambda to: write_text(to, json.dumps(results.as_dict(), indent=1))),
+                "report": (report, lambda to: write_html(results, to, command=command)),
+            },
+        )
+    say(f"\nreport      {report}\nbest model  {model} ({results.best.label})")
     if results.not_run:
         again = "; the same command resumes the search" if experiment.tune else ""
         say(f"stopped before {', '.join(results.not_run)}{again}")
-        raise KeyboardInterrupt
+    stop.raise_if_asked()
     return results.best.model
 
 
-def _run(experiment: Any, storage: Path) -> Any:
-    with Steps() as steps:
+def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> None:
+    """Print the leaderboard and write each file; one that fails does not cost the others.
+
+    files : {what it is: (path, function that writes it)}
+    """
+    problems = []
+    waiting = {what: path for what, (path, _) in files.items()}
+    try:
+        try:
+            print(results, flush=True)
+        except OSError as why:
+            problems.append(f"the leaderboard cannot be printed: {why.strerror}")
+        for what, (path, write) in files.items():
+            try:
+                keep(what, path, write)
+            except NotWritten as why:
+                problems.append(str(why))
+            del waiting[what]
+    except KeyboardInterrupt:
+        missing = ", ".join(f"{what} ({path})" for what, path in waiting.items())
+        say(f"corank: stopped before all was written; missing: {missing}")
+        raise
+    if problems:
+        raise NotWritten(". ".join(problems))
+
+
+def _run(experiment: Any, storage: Path, stop: Stop) -> Any:
+    with Steps(stop) as steps:
         try:
             return experiment.run(steps, storage=storage if experiment.tune or experiment.keep else None)
         except CorankError:
-            if steps.stop.asked:  # stopped before any row was finished: not an error of the user
-                raise KeyboardInterrupt from None
+            stop.raise_if_asked()  # stopped before any row was finished: not an error of the user
             raise

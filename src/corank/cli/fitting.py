@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..data.given import with_validation
 from ..data.split import Split
 from ..data.values import words
 from ..errors import Stopped
+from .keeping import keep
 from .options import (
     EDGES,
     PARTS,
@@ -28,6 +30,7 @@ from .options import (
     writable,
 )
 from .show import WORTH_TELLING, Steps, epoch_values, say
+from .stopping import Stop
 
 
 def fit(args: Args) -> None:
@@ -45,7 +48,7 @@ def fit(args: Args) -> None:
     needed = model.estimate(data)
     if needed.seconds >= WORTH_TELLING:
         say(f"{args.model}: {needed} estimated")
-    with Steps() as steps:
+    with Stop() as stop, Steps(stop) as steps:
         start = time.perf_counter()
         try:
             model.fit(
@@ -57,13 +60,14 @@ def fit(args: Args) -> None:
                 checkpoint=args.checkpoint,
             )
         except Stopped:
-            raise KeyboardInterrupt from None
-        stopped = steps.stop.asked
-    model.save(out)
+            stop.raise_if_asked()
+            raise
+        keep("model", out, partial(_save, model, out))
     last = model.history_[-1] if model.history_ else {}
-    ended = f" after epoch {last['epoch']}, stopped early" if stopped and last else ""
+    ended = f" after epoch {last['epoch']}, stopped early" if stop.asked and last else ""
     took = f"{args.model} fitted in {time.perf_counter() - start:.1f} s{ended}"
     say(", ".join([took, *epoch_values(last)]) + f"; saved to {out}")
+    stop.raise_if_asked()
     if split is not None and args.test:
         from ..evaluation.evaluate import evaluate
         from ..experiment.options import METRICS
@@ -72,6 +76,13 @@ def fit(args: Args) -> None:
     elif split is not None:
         say(f"evaluate it on the test rows:  corank evaluate {shlex.join([str(out), args.file])}")
     say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[data.user[0]]))}")
+
+
+def _save(model: Any, out: Path, place: Path) -> None:
+    """Save the model; its checkpoint stays until it is where it was asked for."""
+    if place != out:
+        model._finished = None
+    model.save(place)
 
 
 def _rows_to_fit(args: Args, model: Any) -> tuple[Dataset, Dataset | None, Split | None]:
@@ -117,7 +128,7 @@ def tune(args: Args) -> None:
     split = "auto" if isinstance(data, Split) else args.split or "auto"
     experiment = Experiment(data=data, split=split, **options, **given(args, "task"))
     experiment.check()
-    with Steps() as steps:
+    with Stop() as stop, Steps(stop) as steps:
         found = search(
             model,
             experiment.make_split(),
@@ -128,9 +139,10 @@ def tune(args: Args) -> None:
             fixed=params_given(args),
             **experiment.protocol_options(),
         )
-    found.write(out)
+        keep("best trial", out, found.write)
     say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")
     flags = [(f"--{k.replace('_', '-')}", str(v)) for k, v in given(args, *TABLE, "positive", *EDGES, *PARTS).items()]
     words = [args.model, args.file, *itertools.chain(*flags), "--params", str(out), "-o", "m.corank"]
     say(f"use it:  corank fit {shlex.join(words)}")
+    stop.raise_if_asked()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..data.edges import counted
 from ..errors import CorankError
+from .keeping import keep
 from .options import Args, given, writable
 from .show import QUIET, say
 
@@ -39,7 +40,7 @@ def encode(args: Args) -> None:
             say(f"  {done:,} of {total:,} steps, {last_line - start:.0f} s")
 
     dna = graphs.encode(graph, **options, tight=args.tight, on_step=progress)
-    dna.save(out, nodes, sparse=args.sparse)
+    keep("Graph DNA", out, lambda place: dna.save(place, nodes, sparse=args.sparse))
     say(f"{dna.filter.bits:,} bits per node, depth {dna.depth}, {dna.fill:.1%} of them set; saved to {out}")
     if dna.fill > SATURATED:
         say("more than half of the bits are set: nodes are hard to distinguish; raise --capacity, or lower --depth")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from types import FrameType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from ..errors import visible
+from .stopping import Stop
 
 WORTH_TELLING = 5.0  # seconds from which an estimate is worth a line
 QUIET = 10.0  # seconds between progress lines where there is no progress bar
@@ -75,36 +75,15 @@ def report_compilation() -> None:
 
 def say(text: str) -> None:
     """Print a line for the user, not for a pipe."""
-    print(visible(text), file=sys.stderr, flush=True)
-
-
-class Stop:
-    """The first Ctrl-C requests a clean stop, the second one ends the process at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, where: TracebackType | None
-    ) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        say("\nstopping after this step and keeping the results so far; press Ctrl-C again to stop at once")
+    with contextlib.suppress(OSError):  # a log on a full disk must not end hours of work
+        print(visible(text), file=sys.stderr, flush=True)
 
 
 class Steps:
     """Progress of fits and searches: a bar on a terminal, one line per step elsewhere."""
 
-    def __init__(self) -> None:
-        self.stop = Stop()
+    def __init__(self, stop: Stop | None = None) -> None:
+        self.stop = stop or Stop()
         self.bar: Any = None
         self.last_line = time.monotonic()  # time of the last line, where there is no bar
 

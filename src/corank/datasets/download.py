@@ -33,6 +33,7 @@ log = logging.getLogger("corank")
 Progress = Callable[[int, int | None], None]  # bytes so far, total bytes (None: the server does not say)
 
 CHUNK = 1 << 18
+LARGEST = 1 << 37  # bytes of a file (137 GB): a server that never stops sending must not fill the disk
 TRIES = 5  # failed requests in a row without a single new byte
 TIMEOUT = 30.0  # seconds without data
 PAUSE = 1.0  # seconds before the second request; doubles with each further one
@@ -129,6 +130,12 @@ class _Job:
         try:
             with opener().open(request, timeout=TIMEOUT) as answer:
                 self._receive(answer, have)
+        except CorankError:
+            raise
+        except (ValueError, OverflowError) as error:  # an address that is none, as of a redirect
+            raise CorankError(
+                f"{self.url} leads to an address that is not valid ({error}): {self._by_hand()}"
+            ) from None
         except urllib.error.HTTPError as error:
             self._refused(error, have)
         except urllib.error.URLError as error:
@@ -145,6 +152,7 @@ class _Job:
         else:
             # The server does not support ranges, or the file has changed since: start from the beginning.
             have, total = 0, content_length(answer.headers)
+        self._check_size(total)
         self._check_room(None if total is None else total - have)
         version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         # A weak ETag does not promise equal bytes, and If-Range does not take it.
@@ -157,6 +165,7 @@ class _Job:
                 self._write(out, memoryview(chunk), total)
                 self.received = True
                 done += len(chunk)
+                self._check_size(done)
                 self._report(done, total)
         if total is not None and done < total:
             raise _TemporaryError(f"the connection was cut after {done:,} of {total:,} bytes")
@@ -167,7 +176,10 @@ class _Job:
                 chunk = chunk[out.write(chunk) :]
         except OSError as error:
             if error.errno in FULL:
-                raise self._no_room(None if total is None else total - self._have()) from error
+                missing = None if total is None else total - self._have()
+                if self._version() is None:  # nothing to resume: it would only keep the disk full
+                    self._forget()
+                raise self._no_room(missing) from error
             raise
 
     def _settle(self) -> None:
@@ -202,6 +214,13 @@ class _Job:
     def _report(self, done: int, total: int | None) -> None:
         if self.on_progress is not None:
             self.on_progress(done, total)
+
+    def _check_size(self, size: int | None) -> None:
+        if size is not None and size > LARGEST:
+            self._forget()
+            raise CorankError(
+                f"{self.url} sends more than {LARGEST:,} bytes, and no dataset is that large: {self._by_hand()}"
+            )
 
     def _check_room(self, missing: int | None) -> None:
         if missing is not None and missing > shutil.disk_usage(self.part.parent).free:

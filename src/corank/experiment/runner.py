@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..data import Dataset
 from ..data import split as splits
 from ..data.split import Split
-from ..errors import Stopped
+from ..errors import NotWritten, Stopped
 from ..evaluation.evaluate import evaluate
 from ..evaluation.seeds import pooled, spread
 from ..model import Model
@@ -20,6 +21,7 @@ from .results import Row
 if TYPE_CHECKING:
     from .experiment import Experiment
 
+logger = logging.getLogger("corank")
 Progress = Callable[[str, dict[str, Any]], bool | None]
 
 
@@ -117,8 +119,10 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
     done = file.with_suffix(".corank")
     if done.exists():
         return load(done)
-    folder.mkdir(parents=True, exist_ok=True)
     model.fit(train, valid=watched, **heard, checkpoint=file.with_suffix(".checkpoint"))
     if not watch.asked_to_stop():
-        model.save(done)
+        try:
+            model.save(done)
+        except NotWritten as why:  # the next run has to fit it again, and this one goes on
+            logger.warning("%s is not kept: %s", model.name(), why)
     return model

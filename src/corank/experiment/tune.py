@@ -188,13 +188,17 @@ def _storage(folder: str | Path | None, name: str) -> Any:
     if folder is None:
         return None
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
 
+    from .journal import Journal
+
+    path = Path(folder) / f"{name}.journal"
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(Path(folder) / f"{name}.journal")))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(Journal(str(path)))
     except OSError as why:
         raise CorankError(f"cannot write the state of the search to {folder}: {why.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as why:
+        raise CorankError(f"{path} is not the journal of a search ({why}): remove it to start anew") from None
 
 
 def _fingerprint(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CorankError
+from ..memory import ran_out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,9 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `corank ... | head`
         sys.stderr.close()
         return 0
-    except OSError as why:
+    except (MemoryError, RuntimeError, ImportError, OSError) as why:
+        if ran_out(why):
+            print(
+                "corank: not enough memory for this; use fewer rows, a smaller dim, or another model", file=sys.stderr
+            )
+            return 2
+        if not isinstance(why, OSError):
+            raise
         print(f"corank: {why.strerror or why}{f': {why.filename}' if why.filename else ''}", file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("corank: not enough memory for this; use fewer rows, a smaller dim, or another model", file=sys.stderr)
         return 2

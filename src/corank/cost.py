@@ -96,10 +96,10 @@ class Size:
 
 def rows_memory(size: Size, copies: int = 1) -> float:
     """Bytes of the data as sorted rows, `copies` times, with what is needed to sort the last of them."""
-    return (8.0 * copies + 24.0) * size.rows + 16.0 * (1 + copies) * size.nodes
+    return (8.0 * copies + 16.0) * size.rows + 16.0 * (1 + copies) * size.nodes
 
 
-def factors_memory(model: Model, size: Size, dim: int, copies: float = 2.5) -> float:
+def factors_memory(model: Model, size: Size, dim: int, copies: float = 2) -> float:
     """Bytes of a float32 vector per user and item, `copies` times; once more for the best epoch, with `patience`."""
     if getattr(model, "patience", None) is not None:
         copies += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ FILES = {  # of a control group: its limit, what it uses, and the line of memory
 }
 # Addresses that are taken beside what is counted: stacks and heaps of threads, machine code, buffers of BLAS.
 UNCOUNTED = 256_000_000
+# Addresses that libraries reserve when they are loaded and first used, most of them never touched. Some of them end the
+# process where `ulimit -v` leaves fewer, so that is asked before they are loaded.
+ADDRESSES = {"polars": 1_300_000_000, "numba": 450_000_000, "torch": 800_000_000}
 OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "not enough memory", "can't start new thread")
 
 
@@ -65,6 +69,16 @@ def make_room(need: float, what: str, remedy: str) -> None:
     free = free_bytes()
     if free is not None and need > free:
         raise CorankError(no_room(need, free, what, remedy))
+
+
+def room_for(*libraries: str) -> None:
+    """Raise an error if `ulimit -v` leaves too few addresses to load those of these libraries that are not loaded."""
+    need, left = sum(ADDRESSES[name] for name in libraries if name not in sys.modules), address_space()
+    if need and left is not None and left < need + UNCOUNTED:
+        raise CorankError(
+            f"the limit on addresses (ulimit -v) leaves {_in_units(left)}, and {' and '.join(libraries)} reserve "
+            f"{_in_units(need + UNCOUNTED)}: raise the limit, or limit the memory of a container instead"
+        )
 
 
 def no_room(need: float, free: float, what: str, remedy: str) -> str:

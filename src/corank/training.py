@@ -20,7 +20,7 @@ from .cost import Size
 from .data import Array, Dataset
 from .data.split import require_dataset
 from .errors import CorankError, Stopped
-from .memory import free_bytes, no_room, one_sentence
+from .memory import free_bytes, no_room, one_sentence, room_for
 from .params import check as check_params
 from .stored import check_arrays
 
@@ -43,6 +43,7 @@ def fit(
 ) -> None:
     """Check the arguments, discard the previous fit, train, and check the learned arrays."""
     check_fit(model, data, valid)
+    room_for("numba")
     _forget(model)
     size = Size.of(data)
     what = f"{type(model).__name__} of {size.users:,} users and {size.items:,} items"

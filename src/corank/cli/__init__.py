@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CorankError
-from ..memory import ran_out
+from ..memory import ran_out, room_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     show_log()
     try:
+        room_for("polars", "numba")
         args = parse(list(sys.argv[1:] if argv is None else argv))
         with announcing_torch():
             code = int(args.run(args) or 0)

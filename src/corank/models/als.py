@@ -93,7 +93,7 @@ class ALS(Model):
 
     def _memory(self, size: Size) -> float:
         solving = scratch_memory(equations_memory(self.dim + 1), size.nodes)
-        return rows_memory(size, 3) + factors_memory(self, size, self.dim + 1, 2) + solving
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim + 1) + solving
 
     def _fold_in_memory(self, size: Size) -> float:
         return scratch_memory(equations_memory(self.dim + 1), size.users)

@@ -96,13 +96,8 @@ class PrimalCR(PreferenceModel):
     def _memory(self, size: Size) -> float:
         pairs = size.pairs if self._explicit_pairs() or size.comparisons else 0.0
         gathered = scratch_memory(4.0 * self.dim * size.longest, size.users)  # the vectors of a user's items
-        return (
-            rows_memory(size, 2)
-            + 96.0 * size.rows
-            + 16.0 * pairs
-            + factors_memory(self, size, self.dim + 1, 6)
-            + gathered
-        )
+        rows = rows_memory(size, 2) + 72.0 * size.rows
+        return rows + 16.0 * pairs + factors_memory(self, size, self.dim + 1, 4) + gathered
 
     def _explicit_pairs(self) -> bool:
         return self.pairwise or self.loss == "logistic"

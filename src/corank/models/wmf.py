@@ -161,7 +161,7 @@ class WMF(FactorModel):
 
     def _memory(self, size: Size) -> float:
         solving = self._solver_memory(self.solver, size.longest, size.nodes)
-        return rows_memory(size, 3) + factors_memory(self, size, self.dim, 2) + solving
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim) + solving
 
     def _solver_memory(self, solver: str, longest: int, rows: int) -> float:
         """Bytes of a half-step: the Gram matrix and, per thread, the vectors of the longest row and its equations."""

@@ -70,9 +70,9 @@ def test_ulimit_counts_less_what_no_estimate_counts(monkeypatch):
     ],
 )
 def test_memory_that_runs_out_all_the_same_is_a_sentence(why):
-    with pytest.raises(cr.CorankError, match=r"^the work ran out of memory \(.* are free\): help$"):
-        with memory.one_sentence("the work", "help"):
-            raise why
+    told = r"^the work ran out of memory \(.* are free\): help$"
+    with pytest.raises(cr.CorankError, match=told), memory.one_sentence("the work", "help"):
+        raise why
 
 
 @pytest.mark.parametrize("why", [RuntimeError("other"), OSError(2, "No such file"), cr.CorankError("mine"), KeyError()])
@@ -111,7 +111,7 @@ def test_a_fit_that_runs_out_of_memory_is_a_sentence_and_leaves_nothing_behind()
     assert not model._learned()
     model.__class__ = cr.Popularity
     model.fit(data).__class__ = Hungry
-    with pytest.raises(cr.CorankError, match="recommending ran out of memory .* smaller k"):
+    with pytest.raises(cr.CorankError, match=r"recommending ran out of memory .* smaller k"):
         model.recommend()
 
 

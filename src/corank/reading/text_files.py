@@ -15,7 +15,7 @@ from ..memory import make_room
 from .packed import archive_of, exists, is_table, is_zip, members, opened
 
 LARGE = 64_000_000  # bytes of a file from which the free memory is looked at before it is read
-PER_BYTE = 4.0  # bytes of memory per byte of a table, at the peak
+PER_BYTE = 5.0  # bytes of memory per byte of a table, at the peak
 HEAD = 1 << 20  # bytes that are read to detect the format
 
 

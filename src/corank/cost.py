@@ -6,6 +6,7 @@ before a fit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +50,7 @@ class Size:
     item_edges: int = 0
     levels: int = 1  # distinct values
     comparisons: int = 0
+    most_of_an_item: int = 0  # rows of the item that has the most
 
     @classmethod
     def of(cls, data: Dataset) -> Size:
@@ -56,11 +58,17 @@ class Size:
         lengths = np.bincount(data.user, minlength=len(data.users)).astype(np.int64)
         levels = np.unique(data.value[:: 1 + len(data) // 100_000]).size
         comparisons = 0 if data.comparisons is None else len(data.comparisons)
-        return cls(len(data.users), len(data.items), lengths, user_edges, item_edges, levels, comparisons)
+        most = int(np.bincount(data.item).max(initial=0))
+        return cls(len(data.users), len(data.items), lengths, user_edges, item_edges, levels, comparisons, most)
 
     @property
     def rows(self) -> int:
         return int(self.lengths.sum())
+
+    @property
+    def longest(self) -> int:
+        """Rows of the user or item that has the most."""
+        return max(int(self.lengths.max(initial=0)), self.most_of_an_item)
 
     @property
     def nodes(self) -> int:
@@ -83,19 +91,31 @@ class Size:
         lengths = self.lengths[np.linspace(0, self.users - 1, users).astype(np.int64)]
         edges = int(self.user_edges * share), int(self.item_edges * items / max(1, self.items))
         compared = int(self.comparisons * share)
-        return Size(users, items, lengths, *edges, self.levels, compared)
+        return Size(users, items, lengths, *edges, self.levels, compared, math.ceil(self.most_of_an_item * share))
 
 
 def rows_memory(size: Size, copies: int = 1) -> float:
     """Bytes of the data as sorted rows, `copies` times, with what is needed to sort the last of them."""
-    return (8.0 * copies + 24.0) * size.rows + 16.0 * (1 + copies) * size.nodes
+    return (8.0 * copies + 16.0) * size.rows + 16.0 * (1 + copies) * size.nodes
 
 
-def factors_memory(model: Model, size: Size, dim: int, copies: float = 2.5) -> float:
+def factors_memory(model: Model, size: Size, dim: int, copies: float = 2) -> float:
     """Bytes of a float32 vector per user and item, `copies` times; once more for the best epoch, with `patience`."""
     if getattr(model, "patience", None) is not None:
         copies += 1
     return 4.0 * copies * dim * size.nodes
+
+
+def scratch_memory(each: float, tasks: float = math.inf) -> float:
+    """Bytes of the work arrays of a kernel, `each` per thread; there are at most as many threads as tasks."""
+    from .kernels.threads import threads
+
+    return each * min(threads(), tasks)
+
+
+def equations_memory(unknowns: int) -> float:
+    """Bytes of a system of normal equations (see `kernels.normal`) and of the rows that are added to it at a time."""
+    return 4.0 * (unknowns + 8) * (unknowns + 24)
 
 
 def half_steps(size: Size, dim: int) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 from .cost import Cost, Size
 from .data import Dataset, restricted
 from .errors import CorankError
-from .memory import in_gigabytes
+from .memory import free_bytes, in_gigabytes
 from .training import check_fit, clock
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def estimate(model: Model, data: Dataset, users: int = 0) -> Estimate:
     epochs = int(model.params().get("epochs", 1))
     cost, memory = model._cost(size), int(model._memory(size))
     declared = cost.total(epochs)
-    if declared < SMALL:
+    free = free_bytes()
+    if declared < SMALL or (free is not None and memory > free):  # what does not fit is not tried either
         return Estimate(declared, memory)
     before = _compile_seconds()
     try:

@@ -247,6 +247,10 @@ class Model:
         """Bytes that a fit holds at its peak beside the data: learned arrays, sorted copies and temporary arrays."""
         return rows_memory(size) + factors_memory(self, size, getattr(self, "dim", 1))
 
+    def _fold_in_memory(self, size: Size) -> float:
+        """Bytes that scoring unseen users takes beside their scores; `size` is that of their histories."""
+        return 4.0 * size.users * getattr(self, "dim", 1)
+
     def _smaller(self, size: Size, free: int | None) -> str:
         """What to do where `_memory` is more than the free bytes."""
         return "choose a smaller dim" if hasattr(self, "dim") else "keep fewer users or items"

@@ -20,7 +20,7 @@ from .cost import Size
 from .data import Array, Dataset
 from .data.split import require_dataset
 from .errors import CorankError, Stopped
-from .memory import free_bytes, no_room
+from .memory import free_bytes, no_room, one_sentence, room_for
 from .params import check as check_params
 from .stored import check_arrays
 
@@ -43,22 +43,26 @@ def fit(
 ) -> None:
     """Check the arguments, discard the previous fit, train, and check the learned arrays."""
     check_fit(model, data, valid)
+    room_for("numba")
     _forget(model)
-    size, free, rows = Size.of(data), free_bytes(), data.csr()
+    size = Size.of(data)
     what = f"{type(model).__name__} of {size.users:,} users and {size.items:,} items"
-    if free is not None and (need := model.settled(data, rows)._memory(size)) > free:
-        raise CorankError(no_room(need, free, what, model._smaller(size, free)))
-    model._begin(data, rows)
-    training = Training(model, data, valid, on_epoch, on_progress, path)
-    try:
-        model._fit(data, rows, training)
-        model.fit_seconds_ = clock() - training.started
-        for name, value in model._learned().items():
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not _finite(value):
-                raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
-    except BaseException:
-        _forget(model)  # a partially trained model must not be used
-        raise
+    with one_sentence(what, lambda: model._smaller(size, free_bytes())):
+        rows = data.csr()  # loads the kernels, which take addresses too, before the free memory is read
+        free = free_bytes()
+        if free is not None and (need := model.settled(data, rows)._memory(size)) > free:
+            raise CorankError(no_room(need, free, what, model._smaller(size, free)))
+        model._begin(data, rows)
+        training = Training(model, data, valid, on_epoch, on_progress, path)
+        try:
+            model._fit(data, rows, training)
+            model.fit_seconds_ = clock() - training.started
+            for name, value in model._learned().items():
+                if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not _finite(value):
+                    raise CorankError(diverged(model, f"training ended with NaN or infinity in {name.rstrip('_')}"))
+        except BaseException:
+            _forget(model)  # a partially trained model must not be used
+            raise
     # A finished fit needs no checkpoint once it is saved; one that was stopped can resume from it.
     model._finished = None if training.stopped else training.checkpoint
 

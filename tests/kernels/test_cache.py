@@ -96,3 +96,92 @@ def test_what_kernels_call_is_inline_and_nothing_else(path):
     everything = set().union(*(called(one) for one in KERNELS))
     for name, (decorator, _) in decorated(path).items():
         assert decorator == ("inline" if (path.stem, name) in everything else "kernel"), name
+
+
+KERNEL = """
+import logging, sys
+logging.basicConfig(format="%(message)s")
+from caller import total, twice
+total(0, 3)
+twice(0, 3)
+print(total._cache.cache_path, len(total._cache.files), total.stats.cache_hits.total() if total.stats.cache_hits else 0)
+"""
+TWICE = """
+
+@kernel
+def twice(start, stop):
+    return 2 * (stop - start)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Two kernels in a folder of their own."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "callee.py").write_text(CALLEE.format(1))
+    (folder / "caller.py").write_text(CALLER + TWICE)
+    return folder
+
+
+def run_in(package: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = f"{package}{os.pathsep}{SOURCE.parent}"
+    keep = {k: v for k, v in os.environ.items() if k not in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.run(
+        [sys.executable, "-c", KERNEL],
+        env={**keep, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        cwd=package.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def closed(package: Path) -> None:
+    """A file where the folder of compiled kernels would be: nothing can be kept there, by nobody."""
+    (package / "__pycache__").write_text("")
+
+
+def test_without_a_folder_to_write_to_kernels_run_with_one_warning(package):
+    closed(package)
+    done = run_in(package, HOME="/proc")
+    assert done.stderr.count("each process will compile them again: set NUMBA_CACHE_DIR") == 1
+
+
+def test_a_home_keeps_kernels_where_the_package_cannot(package, tmp_path):
+    closed(package)
+    for hits in (0, 1):
+        done = run_in(package, HOME=str(tmp_path))
+        assert done.stderr == ""
+        assert done.stdout.split()[-1] == str(hits)
+    assert str(tmp_path / ".cache") in done.stdout
+
+
+def test_a_user_without_a_home_gets_no_folder_of_that_name(package, tmp_path, monkeypatch):
+    from corank.kernels.cache import _OwnFolder
+
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # what it does for a user id without a name
+    monkeypatch.chdir(tmp_path)
+    assert _OwnFolder.from_function(test_without_a_folder_to_write_to_kernels_run_with_one_warning, __file__) is None
+    assert not (tmp_path / "~").exists()
+
+
+def test_kernels_are_read_where_they_cannot_be_written(package, tmp_path):
+    run_in(package)  # compiled into the package, as when an image is built
+    for place in (package / "__pycache__", package):
+        place.chmod(0o555)
+    for path in package.glob("*.py"):
+        os.utime(path, (1, 1))  # layers of images keep other times
+    done = run_in(package, NUMBA_CACHE_DIR=str(tmp_path / "elsewhere"))
+    package.chmod(0o755)
+    assert done.stdout.split()[-1] == "1"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"\x80\x05."])
+def test_a_damaged_file_is_compiled_again_and_replaced(package, content):
+    run_in(package)
+    for path in (package / "__pycache__").glob("*.nb?"):
+        path.write_bytes(content)
+    assert run_in(package).stdout.split()[-1] == "0"
+    assert run_in(package).stdout.split()[-1] == "1"

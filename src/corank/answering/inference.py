@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cost import Size, scratch_memory
 from ..data import CSR, Array, row_ends
 from ..errors import CorankError, NotFitted
+from ..memory import make_room, one_sentence
 from .histories import Histories, read_histories
-from .ranking import Ranking, blocks, top_k
+from .ranking import MANY, Ranking, blocks, top_k
 
 if TYPE_CHECKING:
     from ..model import Model
 
 Candidates = Iterable[Hashable] | Mapping[Hashable, Iterable[Hashable]] | Sequence[Iterable[Hashable]]
+FEWER = "ask for fewer users or items at a time, or a smaller k"
+WORTH_ASKING = 64_000_000  # bytes: to read how much is free takes longer than a request for less
 Top = tuple[NDArray[np.int32], NDArray[np.float32]]  # items and scores, [n, k] each
 
 
+@one_sentence("recommending", FEWER)
 def recommend(
     model: Model,
     users: Iterable[Hashable] | Hashable | None,
@@ -46,6 +51,10 @@ def recommend(
 
     # Users without any history; an oracle knows that their items are equally likely.
     unknown = (np.diff(seen.indptr)[codes] == 0) & (not model.oracle)
+    shared = 0.0
+    if rows is not None or model.order_matters:  # the vectors of users are computed
+        shared = model._fold_in_memory(Size(codes.size, len(model.items_), np.diff(seen.indptr)))
+    _ask(model, f"recommending {k:,} items to {codes.size:,} users", codes.size, len(model.items_), k, shared=shared)
     scores_of = model._scorer(codes if rows is None else None, rows)
 
     def score(part: slice) -> Array:
@@ -56,20 +65,40 @@ def recommend(
     return Ranking(names, *best, model.items_, model.titles_)
 
 
+def _ask(model: Model, what: str, rows: int, columns: int, k: int, *, shared: float = 0.0, each: float = 0.0) -> None:
+    """Raise an error if there is no room for the k best of `columns` scores for so many rows.
+
+    shared, each : bytes that the model takes beside the scores: once, and per block of rows.
+    """
+    height = min(rows, next(blocks(rows, columns), slice(0, 0)).stop)
+    # A score and what it is computed from; long lists are sorted, with their places.
+    cell = 12.0 + (12.0 if k > MANY else 0.0)
+    at_once = scratch_memory(cell * height * columns + each, -(-rows // max(1, height)))
+    need = 8.0 * rows * min(k, columns) + shared + at_once
+    if need > WORTH_ASKING:
+        make_room(need, f"{what} of {type(model).__name__}", FEWER)
+
+
+@one_sentence("finding similar items", FEWER)
 def similar_items(model: Model, items: Iterable[Hashable] | Hashable, k: int) -> Ranking:
     """See `Model.similar_items`."""
     require_fitted(model)
     _check_k(k, "the number of items")
     codes = model.items_.require(_listed(items), "item")
+    unit = getattr(model, "item_factors_", codes).nbytes  # vectors of length 1, per block
+    _ask(model, f"finding {k:,} similar items of {codes.size:,}", codes.size, len(model.items_), k, each=unit)
     best = _nearest(len(model.items_), model._similar, codes, k)
     return Ranking(model.items_.ids[codes], *best, model.items_, model.titles_, ("item", "similar"))
 
 
+@one_sentence("finding similar users", FEWER)
 def similar_users(model: Model, users: Iterable[Hashable] | Hashable, k: int) -> Ranking:
     """See `Model.similar_users`."""
     require_fitted(model)
     _check_k(k, "the number of users")
     codes = user_codes(model, users)
+    unit = getattr(model, "user_factors_", codes).nbytes
+    _ask(model, f"finding {k:,} similar users of {codes.size:,}", codes.size, len(model.users_), k, each=unit)
     best = _nearest(len(model.users_), model._similar_users, codes, k)
     return Ranking(model.users_.ids[codes], *best, model.users_, columns=("user", "similar"))
 
@@ -87,6 +116,7 @@ def cosine(vectors: Array, rows: NDArray[np.int32]) -> NDArray[np.float32]:
     return np.asarray(unit[rows] @ unit.T, np.float32)
 
 
+@one_sentence("predicting", "give fewer pairs at a time")
 def predict(model: Model, users: Any, items: Any) -> NDArray[np.float64]:
     """See `Model.predict`."""
     require_fitted(model)

@@ -15,6 +15,7 @@ from ..data import Array, Vocab
 from ..data.frames import in_backend
 from ..errors import CorankError
 
+MANY = 256  # items of a list from which sorting is faster than the kernel, which inserts into a short list
 BLOCK_BYTES = 8_000_000  # scores per block: small enough for the cache, large enough for the matrix product
 
 
@@ -117,10 +118,9 @@ def top_k(scores: Array, k: int, items: Array, best: Array) -> None:
     from ..kernels.threads import run
     from ..kernels.topk import select
 
-    if k <= 256:
+    if k <= MANY:
         run(select, len(scores), scores, items, best)
         return
-    # The kernel inserts into a short list; for long ones sorting is faster.
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     best[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
     items[:, : order.shape[1]] = order

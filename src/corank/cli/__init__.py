@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CorankError, visible
+from ..memory import ran_out, room_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,6 +33,7 @@ def _run(argv: list[str]) -> int:
     from .show import announcing_torch, report_compilation, show_log
 
     show_log()
+    room_for("polars", "numba")
     args = parse(argv)
     with announcing_torch():
         code = int(args.run(args) or 0)
@@ -49,10 +51,10 @@ def _ended(why: BaseException) -> int:
     if isinstance(why, BrokenPipeError):  # `corank ... | head`
         _drop_unwritable()
         return 0
+    if ran_out(why):
+        return _say("not enough memory for this; use fewer rows, a smaller dim, or another model", 2)
     if isinstance(why, OSError):
         return _say(f"{why.strerror or why}{f': {why.filename}' if why.filename else ''}", 2)
-    if isinstance(why, MemoryError):
-        return _say("not enough memory for this; use fewer rows, a smaller dim, or another model", 2)
     raise why
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+
+from ..limits import cores
 
 
 class _OnCompile(logging.Handler):
@@ -34,8 +35,7 @@ class _OnCompile(logging.Handler):
 @contextlib.contextmanager
 def warming(models: Sequence[str]) -> Iterator[None]:
     """Within this block, the kernels of these models are compiled by a second process too, if any are missing."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    handler = _OnCompile(models if cores > 1 else ())
+    handler = _OnCompile(models if cores() > 1 else ())
     logger = logging.getLogger("corank.kernels")
     if handler.models:
         logger.addHandler(handler)

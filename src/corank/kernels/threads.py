@@ -24,6 +24,8 @@ import numpy as np
 from numba.core import event
 
 from ..errors import CorankError
+from ..limits import cores
+from .cache import KernelCache, content
 
 logger = logging.getLogger("corank.kernels")
 
@@ -59,17 +61,15 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    made = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", **options)(function)
+    made = numba.njit(nogil=True, fastmath=FAST, error_model="numpy", **options)(function)
     # numba asks only whether the kernel's own file has changed. Its code comes from other files too, and an index that
     # names a class which is gone cannot even be read: both are told by the version, which is compared first.
-    file = getattr(made._cache, "_cache_file", None)
-    if file is not None and hasattr(file, "_version"):
-        file._version = f"{file._version} {_sources(function)}"
+    made._cache = KernelCache(function, _sources(function))
     return made
 
 
 def _sources(function: Callable[..., Any]) -> str:
-    """The size and time of each file of kernels that `function` can call, its own included."""
+    """The content of each file of kernels that `function` can call, its own included."""
     stamps: dict[str, str] = {}
     waiting = [function.__globals__]
     while waiting:
@@ -77,8 +77,7 @@ def _sources(function: Callable[..., Any]) -> str:
         path = str(scope.get("__file__"))
         if path in stamps or not os.path.exists(path):
             continue
-        found = os.stat(path)
-        stamps[path] = f"{found.st_size}:{found.st_mtime_ns}"
+        stamps[path] = content(path)
         for value in list(scope.values()):
             if hasattr(value, "py_func"):
                 waiting.append(value.py_func.__globals__)
@@ -88,7 +87,10 @@ def _sources(function: Callable[..., Any]) -> str:
 
 
 def threads() -> int:
-    """Number of threads: from `set_threads`, else `CORANK_THREADS`, else the cores available to this process."""
+    """Number of threads: from `set_threads`, else `CORANK_THREADS`, else the processors that this process may use.
+
+    Those are limited by the processors it is bound to and by the quota of a container (see `limits.cores`).
+    """
     if _threads is not None:
         return _threads
     asked = os.environ.get("CORANK_THREADS", "").strip()
@@ -96,7 +98,7 @@ def threads() -> int:
         if not asked.isdecimal() or int(asked) < 1:
             raise CorankError(f"CORANK_THREADS={asked!r} is not a number of threads: set it to 1 or more, or unset it")
         return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return cores()
 
 
 def set_threads(count: int | None) -> None:

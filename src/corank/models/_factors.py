@@ -9,6 +9,18 @@ from ..data import CSR, Array
 from ..model import Model
 from ..stored import Stored, floats
 
+PAIRS = 4_000_000  # numbers of the vectors that are gathered at a time
+
+
+def pair_products(U: Array, V: Array, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Inner products of pairs of rows of U and V, some at a time: a million pairs would gather gigabytes."""
+    out = np.empty(users.size, np.float32)
+    step = max(1, PAIRS // U.shape[1])
+    for start in range(0, users.size, step):
+        at = slice(start, start + step)
+        np.einsum("nf,nf->n", U[users[at]], V[items[at]], out=out[at])
+    return out
+
 
 class FactorModel(Model):
     """A model with `user_factors_` (users, dim), `item_factors_` (items, dim) and maybe `item_bias_` (items,).
@@ -42,6 +54,6 @@ class FactorModel(Model):
         return np.asarray(scores if bias is None else scores + bias)
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        scores = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
+        scores = pair_products(self.user_factors_, self.item_factors_, users, items)
         bias = getattr(self, "item_bias_", None)
         return np.asarray(scores if bias is None else scores + bias[items], np.float64)

@@ -155,8 +155,12 @@ class RatingGraphModel(Model):
         return float(self.feature_dim) * (2 * bits + (0 if bits and not self.ids_as_features else size.nodes))
 
     def _numbers(self, levels: int) -> float:
-        """Numbers per node that a step keeps for the backward pass."""
+        """Numbers per node that a step computes."""
         raise NotImplementedError
+
+    def _kept(self, levels: int) -> float:
+        """Numbers per node that a step holds in memory for the backward pass."""
+        return self._numbers(levels)
 
     def _sizes(self) -> dict[str, Any]:
         """The fields of `RatingEncoder`."""
@@ -236,9 +240,12 @@ class RatingGraphModel(Model):
 
     def _memory(self, size: Size) -> float:
         levels = min(size.levels, self.levels)
-        kept = 8.0 * size.nodes * (self._numbers(levels) + 2 * self.feature_dim)
+        # Weights, two moments and a gradient, the gradient of the largest table, and the running average.
+        copies = 5 + 2 * (self.average > 0) + (self.patience is not None)
+        weights = self._tables(size) + self.bases * self.dim**2 + 2.0 * self.dim * levels
+        kept = 2.0 * size.nodes * (self._kept(levels) + 2 * self.feature_dim + (1 + self.bases) * self.dim)
         graphs = 64.0 * (size.user_edges + size.item_edges)
-        return 24.0 * self._tables(size) + kept + graphs + size.rows * (120.0 + 16.0 * levels / self.batches)
+        return 4.0 * (copies * weights + kept) + graphs + size.rows * (120.0 + 16.0 * levels / self.batches)
 
     def _smaller(self, size: Size, free: int | None) -> str:
         return "choose a smaller dim, fewer levels or more batches"

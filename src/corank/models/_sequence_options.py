@@ -123,10 +123,23 @@ class SequenceOptions(Model):
 
     def _memory(self, size: Size) -> float:
         lengths = np.sort(np.minimum(size.lengths, self.max_len))
-        tokens = float(lengths[-(self.batch_size or 1) :].sum())  # of the largest step
-        kept = self.blocks * (40.0 * self._width() + float(lengths[-1])) + 3.0 * self._scored(size) + 20.0 * self.dim
-        copies = 5 + 2 * (self.patience is not None)  # weights, two moments, gradients of two parts
-        return rows_memory(size, 3) + 4.0 * (copies * self._weight_count(size) + tokens * kept)
+        tokens, longest = float(lengths[-(self.batch_size or 1) :].sum()), float(lengths[-1])  # of the largest step
+        kept = self.blocks * (30.0 * self._width() + self._attention_kept(longest)) + 20.0 * self.dim
+        copies = 4 + (self.patience is not None)  # weights, two moments and a gradient
+        numbers = copies * self._weight_count(size) + tokens * kept + self._loss_numbers(size, tokens)
+        return rows_memory(size, 3) + 4.0 * numbers
+
+    def _loss_numbers(self, size: Size, tokens: float) -> float:
+        """Numbers that the loss of a step takes: scores, and the gradient of the items."""
+        if self.loss == "softmax":  # some states at a time; the gradient is made in two orders, in each of two parts
+            return 2.0 * size.items * (256 + 2 * self.dim)
+        scored = tokens * self.negatives
+        # bce draws negatives for each position, and gathers their vectors.
+        return scored * (6 + 3.0 * self.dim) if self.loss == "bce" else 4.0 * scored
+
+    def _attention_kept(self, longest: float) -> float:
+        """Attention weights per position and block that are kept for the backward pass."""
+        return 0.0
 
     def _smaller(self, size: Size, free: int | None) -> str:
-        return "choose a smaller dim or batch_size, or loss='sampled_softmax'"
+        return "choose a smaller dim, batch_size or max_len, or loss='sampled_softmax' with fewer negatives"

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtra
+from ..memory import room_for
 
 if TYPE_CHECKING:
     import torch as torch
@@ -31,6 +32,7 @@ __all__ = ["F", "require_torch", "torch"]
 
 def require_torch(model: Model) -> None:
     """Raise `MissingExtra` with the command that installs it, unless torch can be imported."""
+    room_for("torch")
     try:
         importlib.import_module("torch")
     except ModuleNotFoundError as why:

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_memory
+from ..cost import (
+    KERNEL,
+    SORTED,
+    Cost,
+    Size,
+    equations_memory,
+    factors_memory,
+    half_steps,
+    rows_memory,
+    scratch_memory,
+)
 from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
 from ..stored import Number, Stored, floats
+from ._factors import pair_products
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -81,7 +92,11 @@ class ALS(Model):
         return Cost(SORTED * size.rows, KERNEL * half_steps(size, self.dim))
 
     def _memory(self, size: Size) -> float:
-        return rows_memory(size, 3) + factors_memory(self, size, self.dim + 1)
+        solving = scratch_memory(equations_memory(self.dim + 1), size.nodes)
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim + 1) + solving
+
+    def _fold_in_memory(self, size: Size) -> float:
+        return scratch_memory(equations_memory(self.dim + 1), size.users)
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> tuple[RatedSide, RatedSide]:
         """Users with random vectors and items at 0, which are solved for first."""
@@ -157,5 +172,5 @@ class ALS(Model):
         return np.asarray(scores, np.float32)
 
     def _predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        product = np.einsum("nf,nf->n", self.user_factors_[users], self.item_factors_[items])
+        product = pair_products(self.user_factors_, self.item_factors_, users, items)
         return np.asarray(self.mean_ + product + self.user_bias_[users] + self.item_bias_[items], np.float64)

@@ -92,8 +92,8 @@ class BPR(SSEModel, FactorModel):
 
     def _memory(self, size: Size) -> float:
         # The triples and, in each epoch, their random order; replaced ones (SSE) are triples of their own.
-        triples = size.rows * (1 + (self.sse_user + self.sse_item > 0) * self.negatives)
-        return rows_memory(size) + 32.0 * triples + factors_memory(self, size, self.dim + 2)
+        triples = size.rows * (1 + min(1.0, self.sse_user + self.sse_item) * self.negatives)
+        return rows_memory(size) + 24.0 * triples + factors_memory(self, size, self.dim + 2)
 
     def _random_factors(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))

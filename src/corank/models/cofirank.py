@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, half_steps, rows_memory
+from ..cost import (
+    KERNEL,
+    SORTED,
+    Cost,
+    Size,
+    equations_memory,
+    factors_memory,
+    half_steps,
+    rows_memory,
+    scratch_memory,
+)
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
@@ -104,7 +114,11 @@ class CofiRank(FactorModel):
         return Cost(SORTED * size.rows, work)
 
     def _memory(self, size: Size) -> float:
-        return rows_memory(size, 3) + 112.0 * size.rows + factors_memory(self, size, self.dim, 4)
+        solving = scratch_memory(equations_memory(self.dim + 1), size.nodes)  # the fold-in solves least squares too
+        return rows_memory(size, 3) + 112.0 * size.rows + factors_memory(self, size, self.dim, 4) + solving
+
+    def _fold_in_memory(self, size: Size) -> float:
+        return scratch_memory(equations_memory(self.dim + 1), size.users) + 112.0 * size.rows
 
     # ---- NDCG ----------------------------------------------------------------------------------------------------
 

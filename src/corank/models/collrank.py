@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
@@ -105,7 +105,8 @@ class CollRank(PreferenceModel):
 
     def _memory(self, size: Size) -> float:
         pairs = BYTES * size.pairs
-        return rows_memory(size, 2) + 64.0 * size.rows + pairs + factors_memory(self, size, self.dim, 5)
+        gathered = scratch_memory(4.0 * self.dim * size.longest, size.users)  # the vectors of a user's items
+        return rows_memory(size, 2) + 64.0 * size.rows + pairs + factors_memory(self, size, self.dim, 5) + gathered
 
     def _smaller(self, size: Size, free: int | None) -> str:
         return "use primal_cr, which learns the same without enumerating pairs"

@@ -143,7 +143,10 @@ class GCMC(RatingGraphModel):
 
     def _tables(self, size: Size) -> float:
         levels = 1 if self.accumulate == "stack" else min(size.levels, self.levels)
-        return 1.0 * size.nodes * self.hidden * levels + self._feature_weights(size)
+        return 1.0 * self.hidden * (size.nodes * levels + 2 * self.dim) + self._feature_weights(size)
+
+    def _kept(self, levels: int) -> float:
+        return self.hidden * (4.0 + (0 if self.sharing == "own" else levels))
 
     def _numbers(self, levels: int) -> float:
         return 4.0 * self.hidden * (1 if self.accumulate == "stack" else levels)

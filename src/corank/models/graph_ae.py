@@ -177,7 +177,7 @@ class GraphAE(RatingGraphModel):
 
     def _tables(self, size: Size) -> float:
         levels = min(size.levels, self.levels)
-        return 1.0 * self.dim * (size.nodes + self.layers * levels * self.dim) + self._feature_weights(size)
+        return 1.0 * self.dim * (size.nodes + self.layers * (1 + levels) * self.dim) + self._feature_weights(size)
 
     def _numbers(self, levels: int) -> float:
         return float(self.layers * self.dim * (4 + levels))

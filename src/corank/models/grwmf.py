@@ -65,7 +65,8 @@ class GRWMF(GraphRegularised, WMF):
 
         rows, reg, X = side
         rho = np.float32(self.rho_)
-        gram = rho * (V.T @ V)
+        gram = V.T @ V
+        gram *= rho
 
         def fill(pull: Array, L: Array, R: Array) -> None:
             run(prepare, rows.rows, *rows[:3], rho, reg, pull, gram, V, X, L, R, cost=rows.indptr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import SCATTERED, SORTED, Cost, Size, rows_memory
+from ..cost import SCATTERED, SORTED, Cost, Size, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..model import Model
@@ -126,11 +126,13 @@ class ItemKNN(Model):
         )
 
     def _memory(self, size: Size) -> float:
-        from ..kernels.threads import threads
-
         # By user and by item, with weights; per thread a dense accumulator; neighbours, padded and not.
-        kept = min(self.neighbors, size.items)
-        return rows_memory(size, 3) + 16.0 * size.rows + 24.0 * kept * size.items + 16.0 * threads() * size.items
+        padded = 1.0 * min(self.neighbors, size.items) * size.items
+        lists = 9.0 * padded + 8.0 * min(padded, size.squared())
+        return rows_memory(size, 3) + 16.0 * size.rows + lists + scratch_memory(12.0 * size.items, size.items)
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "choose fewer neighbors, or keep fewer items"
 
     def _weights(self, rows: CSR, columns: CSR) -> tuple[Array, Array]:
         """Weights of the entries in the similarities, by user and by item; items are documents, users their terms."""

@@ -79,7 +79,7 @@ class MF(SSEModel, ALS):
 
     def _memory(self, size: Size) -> float:
         # By user and by item, the entries and, in each epoch, their random order.
-        return rows_memory(size, 3) + 48.0 * size.rows + factors_memory(self, size, self.dim + 2)
+        return rows_memory(size, 3) + 32.0 * size.rows + factors_memory(self, size, self.dim + 2)
 
     def _reg_per_rating(self, rows: CSR) -> tuple[Array, Array]:
         """The regularisation of each row, of its vector and of its bias, divided by its number of ratings."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset, row_ends
 from ..params import param
 from ..stored import Number, Stored, codes, floats, permutes
@@ -95,7 +95,9 @@ class PrimalCR(PreferenceModel):
 
     def _memory(self, size: Size) -> float:
         pairs = size.pairs if self._explicit_pairs() or size.comparisons else 0.0
-        return rows_memory(size, 2) + 96.0 * size.rows + 16.0 * pairs + factors_memory(self, size, self.dim + 1, 6)
+        gathered = scratch_memory(4.0 * self.dim * size.longest, size.users)  # the vectors of a user's items
+        rows = rows_memory(size, 2) + 72.0 * size.rows
+        return rows + 16.0 * pairs + factors_memory(self, size, self.dim + 1, 4) + gathered
 
     def _explicit_pairs(self) -> bool:
         return self.pairwise or self.loss == "logistic"

@@ -183,6 +183,11 @@ class SASRec(SequenceModel):
     )
     norm: str = param("pre", "form of the blocks: pre-norm or as published", choices=("pre", "published"))
 
+    def _attention_kept(self, longest: float) -> float:
+        # Without dropout of the weights, attention is computed in blocks and the weights are never held.
+        dropped = self.norm == "published" if self.attention_dropout is None else self.attention_dropout > 0
+        return 4.0 * self.heads * longest if dropped else 0.0
+
     def _network(self) -> SASRecNetwork:
         return SASRecNetwork(**self._sizes())
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
+from ..cost import KERNEL, SORTED, Cost, Size, equations_memory, factors_memory, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..params import param
@@ -160,7 +160,21 @@ class WMF(FactorModel):
         return Cost(SORTED * size.rows, KERNEL * work)
 
     def _memory(self, size: Size) -> float:
-        return rows_memory(size, 3) + factors_memory(self, size, self.dim)
+        solving = self._solver_memory(self.solver, size.longest, size.nodes)
+        return rows_memory(size, 3) + factors_memory(self, size, self.dim) + solving
+
+    def _solver_memory(self, solver: str, longest: int, rows: int) -> float:
+        """Bytes of a half-step: the Gram matrix and, per thread, the vectors of the longest row and its equations."""
+        block = {"cg": 1, "exact": self.dim, "blocks": min(self.block, self.dim)}[solver]
+        each = 4.0 * self.dim * (longest + 4) + equations_memory(block)
+        return 4.0 * self.dim**2 + scratch_memory(each, rows)
+
+    def _fold_in_memory(self, size: Size) -> float:
+        # Blocks of histories are solved side by side, each with a Gram matrix of its own.
+        return self._solver_memory("exact", size.longest, size.users) + scratch_memory(4.0 * self.dim**2, size.users)
+
+    def _smaller(self, size: Size, free: int | None) -> str:
+        return "choose a smaller dim" + (", or solver='cg'" if self.solver == "exact" else "")
 
     def _start(self, data: Dataset, rows: CSR, rng: np.random.Generator) -> tuple[WeightedSide, WeightedSide]:
         """Users and items with random vectors."""
@@ -218,7 +232,8 @@ class WMF(FactorModel):
 
         rows, reg, X = side
         rho = np.float32(self.rho_)
-        gram = rho * (V.T @ V)
+        gram = V.T @ V
+        gram *= rho
         loss = np.empty(rows.rows, np.float64)
         solve: Any = kernels.cg if solver == "cg" else kernels.blocks
         effort = {"cg": self.steps, "exact": self.dim, "blocks": self.block}[solver]

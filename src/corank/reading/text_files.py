@@ -11,8 +11,11 @@ from pathlib import Path
 
 from ..data.columns import INTERACTIONS, Wording
 from ..errors import CorankError, shorten, suggest
+from ..memory import make_room
 from .packed import archive_of, exists, is_table, is_zip, members, opened
 
+LARGE = 64_000_000  # bytes of a file from which the free memory is looked at before it is read
+PER_BYTE = 5.0  # bytes of memory per byte of a table, at the peak
 HEAD = 1 << 20  # bytes that are read to detect the format
 
 
@@ -34,6 +37,8 @@ def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) ->
             held = f"holds {len(tables)} tables ({shown})" if tables else "holds no table"
             raise CorankError(f"archive '{path}' {held}: name the file inside, such as '{path}/ratings.csv'")
         return tables[0]
+    if path.is_file() and (size := path.stat().st_size) > LARGE:
+        make_room(PER_BYTE * size, f"reading '{path}'", "divide the file, or write it as Parquet with fewer columns")
     return path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class CorankError(ValueError):
@@ -29,6 +29,15 @@ class MissingExtra(CorankError):
         super().__init__(f"{what} needs an optional part: install it with  pip install 'corank[{extra}]'")
 
 
+def several(mistakes: Sequence[str], where: str = "", most: int = 10) -> CorankError:
+    """One error for all mistakes that were found: a sentence where there is one, else a list with a line each."""
+    if len(mistakes) == 1:
+        return CorankError(f"{where}: {mistakes[0]}" if where else mistakes[0])
+    more = [f"... and {len(mistakes) - most} more"] if len(mistakes) > most else []
+    head = f"{where}: {len(mistakes)} mistakes" if where else f"{len(mistakes)} mistakes"
+    return CorankError("\n  ".join([head, *mistakes[:most], *more]))
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a near name exists, else the list of the known ones."""
     known = sorted(known)
@@ -40,3 +49,13 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def shorten(text: str, width: int = 60) -> str:
     """What fits in a sentence of a text that may be a whole file."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def show(value: object, width: int = 60) -> str:
+    """A value in a sentence: its repr without control characters, cut where it is long."""
+    if isinstance(value, int) and abs(value) >= 1 << 256:  # Python refuses to write out numbers of many digits
+        return f"a whole number of {value.bit_length():,} bits"
+    try:
+        return shorten(repr(value), width)
+    except ValueError:
+        return f"a {type(value).__name__}"

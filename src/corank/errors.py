@@ -46,6 +46,15 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{lower[near[0]]}'?" if near else f"; known: {', '.join(known)}"
 
 
+def reason(why: BaseException) -> str:
+    """Why something failed, in a sentence: that of an error for users, or what is known of an unexpected one."""
+    if isinstance(why, CorankError):
+        return str(why)
+    if isinstance(why, MemoryError):
+        return "not enough memory: use fewer rows, a smaller dim, or another model"
+    return f"unexpected {type(why).__name__}: {shorten(' '.join(str(why).split()), 200)}"
+
+
 def shorten(text: str, width: int = 60) -> str:
     """What fits in a sentence of a text that may be a whole file."""
     return text if len(text) <= width else text[: width - 3] + "..."

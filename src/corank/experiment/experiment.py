@@ -20,7 +20,7 @@ from ..data import Dataset
 from ..data.given import with_validation
 from ..data.split import Split
 from ..data.values import words
-from ..errors import CorankError, show, suggest
+from ..errors import CorankError, reason, show, suggest
 from ..evaluation.metrics import AnyMetric, Metric, metrics_of
 from ..model import Model
 from ..names import clean
@@ -87,7 +87,7 @@ class Experiment:
     relevant: float | None = option("test rows below this value are not relevant", number(), None)
     gain: str = option("gain of NDCG; by the protocol and the kind of the values when absent", GAIN, "")
     positive: float | None = option("rows below this value are dropped from the data", number(), None)
-    tune: int = option("tuning trials per model, on the validation rows", whole(0, 1_000_000), 0)
+    tune: int = option("tuning trials per model, on the validation rows", whole(0), 0)
     refit: bool = option("add the validation rows to the training rows for the final fit", SWITCH, False)
     seed: int = option("random seed of splits, negatives and models", SEED, 0)
     seeds: Sequence[int] = option("run once per seed, splits included, and report the mean", SEEDS, ())
@@ -157,18 +157,19 @@ class Experiment:
                 break
             try:
                 row = run_entry(self, entry, parts, watch, storage)
-            except CorankError as why:
-                # An entry that cannot be run (no timestamps, too many items for the memory) must not stop the others.
-                failed[entry.label] = str(why)
-                logger.warning("%s: %s", entry.label, why)
-                watch(event="failed", why=str(why))
+            except Exception as why:
+                # An entry that cannot be run (no timestamps, too little memory, a defect) must not cost the others.
+                failed[entry.label] = reason(why)
+                unexpected = None if isinstance(why, CorankError) else why
+                logger.warning("%s: %s", entry.label, failed[entry.label], exc_info=unexpected)
+                watch(event="failed", why=failed[entry.label])
                 continue
             if row is None:
                 break
             done.append(row)
             if watch(event="done", report=row.report):
                 break
-        _sort(done, metrics[0], failed)
+        metrics = _sort(done, metrics, failed)
         left = tuple(e.label for e in entries if e.label not in failed and e.label not in {row.label for row in done})
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
         between = tuple(self.between)
@@ -255,13 +256,22 @@ def _beside(path: Path, name: Any) -> Any:
         return name
 
 
-def _sort(rows: list[Row], metric: Metric, failed: Mapping[str, str]) -> None:
-    """Sort finished rows by the metric, best first; an error where there is nothing to sort."""
+def _sort(rows: list[Row], metrics: tuple[Metric, ...], failed: Mapping[str, str]) -> tuple[Metric, ...]:
+    """Sort finished rows by the first metric, best first; an error where there is nothing to sort.
+
+    A metric that is defined for no user cannot decide: the next one does. Returns the metrics, the deciding one first.
+    """
     if not rows:
         reasons = "; ".join(f"{k}: {v}" for k, v in failed.items())
         raise CorankError(reasons or "stopped before any row was finished")
-    if all(math.isnan(row.report[metric.name]) for row in rows):
-        raise CorankError(f"{metric.name} is defined for no user here, so no row is best: choose another metric")
-    sign = -1 if metric.higher_is_better else 1
+    defined = [m for m in metrics if not all(math.isnan(row.report[m.name]) for row in rows)]
+    if not defined:
+        named = " and ".join(m.name for m in metrics)
+        raise CorankError(f"{named}: defined for no user here, so no row is best: choose another metric")
+    first = defined[0]
+    if first is not metrics[0]:
+        logger.warning("%s is defined for no user here: rows are sorted by %s", metrics[0].name, first.name)
+    sign = -1 if first.higher_is_better else 1
     # A metric that is defined for no user is NaN, and such a row is last.
-    rows.sort(key=lambda row: (math.isnan(row.report[metric.name]), sign * row.report[metric.name]))
+    rows.sort(key=lambda row: (math.isnan(row.report[first.name]), sign * row.report[first.name]))
+    return first, *(m for m in metrics if m is not first)

@@ -63,7 +63,6 @@ def readable(value: Any) -> bool:
 
 SWITCH = kind("true or false", lambda v: isinstance(v, bool))
 TEXT = kind("a text without control characters", readable)
-NAMED = kind("a text that is not empty, without control characters", lambda v: readable(v) and bool(v.strip()))
 FILE = kind("the name of a file", lambda v: isinstance(v, Path) or (readable(v) and bool(v.strip())))
 SEED = whole(0)
 

@@ -24,7 +24,6 @@ from ..names import LONGEST, clean
 from ..params import check, mistake, params_of
 from .kinds import (
     FILE,
-    NAMED,
     SEED,
     SWITCH,
     TEXT,
@@ -178,10 +177,12 @@ def _published_mistakes(key: str, value: Any) -> Mistakes:
         yield from number().mistakes(f"{key}.{name}", figure)
 
 
+# Every sign is allowed, for it is never the name of a file, and printed without control characters.
+LABEL = kind("a text that is not empty", lambda v: isinstance(v, str) and bool(v.strip()))
 # The keys of a [[model]] table beside the hyper-parameters of its model.
 ROW: dict[str, tuple[Kind, str]] = {
     "name": (one_of(*available()), "the model; the only key that must be given"),
-    "label": (NAMED, "what the row is called; the name of the model when absent"),
+    "label": (LABEL, "what the row is called; the name of the model when absent"),
     "published": (
         Kind("a table: metric = figure", _published_mistakes),
         "figures that others report, shown beside ours",

@@ -25,6 +25,7 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import AnyMetric
 from ..evaluation.metrics import metric as find_metric
 from ..model import Model
+from ..names import inside
 from ..params import params_of
 
 OnTrial = Callable[[dict[str, Any]], bool | None]
@@ -192,7 +193,7 @@ def _storage(folder: str | Path | None, name: str) -> Any:
 
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(str(Path(folder) / f"{name}.journal")))
+        return JournalStorage(JournalFileBackend(str(inside(Path(folder), name, ".journal"))))
     except OSError as why:
         raise CorankError(f"cannot write the state of the search to {folder}: {why.strerror}") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ..errors import CorankError
+from ..errors import CorankError, shorten
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as why:
-        print(f"corank: {why.strerror or why}{f': {why.filename}' if why.filename else ''}", file=sys.stderr)
+        where = f": {shorten(str(why.filename), 200)}" if why.filename else ""
+        print(f"corank: {why.strerror or why}{where}", file=sys.stderr)
         return 2
     except MemoryError:
         print("corank: not enough memory for this; use fewer rows, a smaller dim, or another model", file=sys.stderr)

@@ -10,10 +10,7 @@ from typing import Any
 
 from ..data.split import Split
 from ..errors import CorankError, reason, show
-from ..evaluation.metrics import metrics_of
-from ..evaluation.protocol import as_protocol
 from ..names import clean
-from ..report.formatting import plain
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
 
@@ -123,6 +120,10 @@ def _experiment_file(name: str) -> Path:
 
 def planned(experiment: Any) -> str:
     """What an experiment will do, with its data opened and divided, and nothing fitted."""
+    from ..evaluation.metrics import metrics_of
+    from ..evaluation.protocol import as_protocol
+    from ..report.formatting import plain
+
     entries = experiment.entries()
     seeds = experiment.seeds or (experiment.seed,)
     split = experiment.make_split(seeds[0])
@@ -146,6 +147,7 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
     """
     from ..atomic import write_text
     from ..report import write_html
+    from ..report.formatting import plain
 
     writable(out, out / "best.corank", out / "report.html", out / "results.json")
     results = _run(experiment, out / "tune")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..errors import CorankError, suggest
+from ..errors import CorankError, show, suggest
 from . import data as data_commands
 from . import experiments, fitting, models, saved
 from . import graph as graph_commands
@@ -40,6 +40,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The command and its options; mistyped names get a suggestion."""
     from .. import __version__
 
+    if broken := [word for word in argv if "\0" in word]:  # no file, name or number has one
+        raise CorankError(f"{show(broken[0])} holds a NUL character: leave it out")
     parser = Parser(
         prog="corank", description="Collaborative filtering and ranking.", epilog=EPILOG, allow_abbrev=False
     )

@@ -12,8 +12,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType, TracebackType
 from typing import Any, Self
 
-from ..report.formatting import plain
-
 WORTH_TELLING = 5.0  # seconds from which an estimate is worth a line
 QUIET = 10.0  # seconds between progress lines where there is no progress bar
 # Loggers whose INFO messages are shown: how a file was read, resuming, downloads, compilation.
@@ -134,6 +132,8 @@ class Steps:
 
     def __call__(self, label: str, event: dict[str, Any]) -> bool:
         """Show an event (`on_progress`, `on_epoch`, `on_trial`); returns False to stop."""
+        from ..report.formatting import plain
+
         what, label = event.get("event", "epoch"), plain(label)
         note = ""
         if what == "epoch":

@@ -66,5 +66,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except CorankError:
         raise
-    except (OSError, ValueError, RecursionError) as why:  # broken TOML, other encodings, a NUL in the name ...
+    except RecursionError:
+        raise CorankError(f"{path} cannot be read as TOML: it is nested too deeply") from None
+    except (OSError, ValueError) as why:  # broken TOML, other encodings, a NUL in the name ...
         raise CorankError(f"{path} cannot be read as TOML: {shorten(str(why), 200)}") from None

@@ -33,15 +33,28 @@ def kind(words: str, fits: Callable[[Any], bool]) -> Kind:
     return Kind(words, mistakes)
 
 
-def whole(low: int, high: int = (1 << 62) - 1) -> Kind:
-    """Whole numbers."""
-    words = f"a whole number of {low} or more" if high >= (1 << 62) - 1 else f"a whole number from {low} to {high}"
-    return kind(words, lambda v: _is(v, numbers.Integral) and low <= v <= high)
+def whole(low: int) -> Kind:
+    """Whole numbers that kernels can take."""
+    words = f"a whole number of {low} or more"
+
+    def mistakes(key: str, value: Any) -> Mistakes:
+        if not _is(value, numbers.Integral) or value < low:
+            yield f"{key} = {show(value)}: it must be {words}"
+        elif value >= 1 << 62:
+            yield f"{key} = {show(value)}: it must be {words}, and below 2^62"
+
+    return Kind(words, mistakes)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
     """Finite numbers above `low` and below `high`."""
-    between = "" if low == -math.inf else f" above {low:g}" if high == math.inf else f" between {low:g} and {high:g}"
+    between = (
+        " that is finite"
+        if low == -math.inf
+        else f" above {low:g}"
+        if high == math.inf
+        else f" between {low:g} and {high:g}"
+    )
     # Not every whole number has a float: a comparison with one never overflows.
     return kind(f"a number{between}", lambda v: _is(v, numbers.Real) and max(low, -1e300) < v < min(high, 1e300))
 

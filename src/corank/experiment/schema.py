@@ -196,8 +196,11 @@ def row_mistakes(key: str, asked: Any) -> Mistakes:
     if isinstance(asked, Model):
         yield from raised(check, asked)
         return
-    if not isinstance(asked, str | Mapping) or (isinstance(asked, Mapping) and "name" not in asked):
+    if not isinstance(asked, str | Mapping):
         yield f"{key}: {show(asked)} is no row: give a model, its name, or a table with a name"
+        return
+    if isinstance(asked, Mapping) and "name" not in asked:
+        yield f"{key}: name is missing in {show(dict(asked))}: name the model, e.g. name = 'wmf'"
         return
     table = {"name": asked} if isinstance(asked, str) else dict(asked)
     name = table.pop("name")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ def open_rows(source: str | Path, *, positive: float | None = None, **columns: A
 def _at_least(positive: float | None, data: Dataset) -> Dataset:
     if positive is None:
         return data
+    if not math.isfinite(positive):
+        raise CorankError(f"positive = {positive}: it must be a finite number, such as 4")
     data = data.take(data.value >= positive).compact()
     if len(data) == 0:
         raise CorankError(f"no row has a value of {positive:g} or more: lower positive")

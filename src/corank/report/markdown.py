@@ -25,7 +25,7 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "", tit
     """
     board = results.lines
     missing: list[str] = []
-    facts = attempt(missing, "the statistics of the dataset", lambda: results.split.all_rows().describe())
+    facts = attempt(missing, "the statistics of the dataset", lambda: portrait(results.split.all_rows().describe()))
     heads, cells = table(results, board)
     setup = attempt(missing, "the evaluation setup", lambda: method(results))
     remarks = attempt(missing, "the notes", lambda: notes(results, board)) or []
@@ -40,7 +40,7 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "", tit
             ("", "hyper-parameters", "seed", "settings tried on validation"),
             [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), str(b.row.trials)) for b in board],
         ),
-        *(["## Dataset", md_table(("", ""), portrait(facts))] if facts else []),
+        *(["## Dataset", md_table(("", ""), facts)] if facts else []),
         *(["## Evaluation setup", md_table(("", ""), setup)] if setup else []),
     ]
     if command:

@@ -40,7 +40,7 @@ def load(tmp_path, text):
         ("name = '../../escaped/here'", "name = '../../escaped/here': it must be a name"),
         ('name = "a\\u0000"', "it must be a name"),
         ("name = ''", "it must be a name"),
-        ("relevant = nan", "relevant = nan: it must be a number that is finite"),
+        ("relevant = nan", "relevant = nan: it must be a finite number"),
         ("seed = 9223372036854775808", "below 2\\^62"),
         ("title = 2024-01-31", "it must be a text"),
         ("between = ['a', 'b']", "give the labels of two rows"),
@@ -64,7 +64,7 @@ def test_one_mistake_is_one_sentence(tmp_path, line, expected):
     ("line", "expected"),
     [
         ("published = 'x'", r"model 1 \(popularity\), published = 'x': it must be a table of figures"),
-        ("published = { 'ndcg@10' = 'x' }", "published.ndcg@10 = 'x': it must be a number"),
+        ("published = { 'ndcg@10' = 'x' }", "published.ndcg@10 = 'x': it must be a finite number"),
         ("published = { ndcgg = 1.0 }", "there is no metric 'ndcgg'"),
         ("label = 3", "label = 3: it must be a text"),
         ("at_most = 0", "at_most = 0: it must be a whole number of 1 or more"),

@@ -47,16 +47,10 @@ def whole(low: int) -> Kind:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Kind:
-    """Finite numbers above `low` and below `high`."""
-    between = (
-        " that is finite"
-        if low == -math.inf
-        else f" above {low:g}"
-        if high == math.inf
-        else f" between {low:g} and {high:g}"
-    )
+    """Finite numbers; of two ends, those between them."""
+    words = "a finite number" if low == -math.inf else f"a number between {low:g} and {high:g}"
     # Not every whole number has a float: a comparison with one never overflows.
-    return kind(f"a number{between}", lambda v: _is(v, numbers.Real) and max(low, -1e300) < v < min(high, 1e300))
+    return kind(words, lambda v: _is(v, numbers.Real) and max(low, -1e300) < v < min(high, 1e300))
 
 
 def share(zero: bool = False) -> Kind:

@@ -9,6 +9,7 @@ A file that is generated in part has marked places, `generated: NAME` ... `end` 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import sys
@@ -24,6 +25,7 @@ import api  # noqa: E402
 import pictures  # noqa: E402
 
 import corank  # noqa: E402
+from corank.experiment import schema  # noqa: E402
 from corank.stored import COMMON, Stored  # noqa: E402
 from layers import LAYERS, UPWARD, Module, closure, modules  # noqa: E402
 
@@ -165,6 +167,38 @@ def _quoted(title: str) -> str:
     return f'"{title}"' if re.search(r"[:#\"']", title) else title
 
 
+# ---- experiment files --------------------------------------------------------------------------------------------
+
+
+def experiment_options() -> str:
+    """The keys of an experiment file, by the schema that files are checked against."""
+    lines = ["| key | default | value | meaning |", "|---|---|---|---|"]
+    for name, (known, default) in schema.options(corank.Experiment).items():
+        key = "[[model]]" if name == "models" else name
+        usual = "" if default in (None, "", (), dataclasses.MISSING) else f"`{default!r}`"
+        usual = {"`True`": "`true`", "`False`": "`false`"}.get(usual, usual)
+        lines.append(f"| `{key}` | {usual} | {_escaped(known.kind.words)} | {_escaped(known.doc)} |")
+    return "\n".join(lines)
+
+
+def experiment_rows() -> str:
+    lines = ["| key | value | meaning |", "|---|---|---|"]
+    for name, (kind, doc) in schema.ROW.items():
+        words = "the name of a model" if name == "name" else kind.words
+        lines.append(f"| `{name}` | {words} | {doc} |")
+    return "\n".join(lines)
+
+
+def experiment_tables() -> str:
+    """The options of the splits and of `columns`."""
+    lines = ["| table | key | value |", "|---|---|---|"]
+    tables = {f"split `{name}`": kinds for name, kinds in schema.SPLITS.items()} | {"`columns`": schema.COLUMNS}
+    for table, kinds in tables.items():
+        lines += [f"| {table} | `{key}` | {_escaped(kind.words)} |" for key, kind in kinds.items()]
+        lines += [] if kinds else [f"| {table} | | no options |"]
+    return "\n".join(lines)
+
+
 # ---- design page -------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +255,7 @@ def _class(name: str) -> str:
 PLACES = {
     "docs/models.md": {"models": models_table},
     "docs/model-files.md": {"stored": stored_tables},
+    "docs/experiments.md": {"options": experiment_options, "rows": experiment_rows, "tables": experiment_tables},
     "mkdocs.yml": {"models": models_navigation, "results": results_navigation, "api": api_navigation},
     "docs/design.md": {"tree": tree, "layers": layers},
     **{

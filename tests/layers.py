@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 
 # Parts of the package from the bottom up: a part may import parts of its own layer or of a lower one.
 LAYERS: list[tuple[str, ...]] = [
-    ("errors", "limits", "atomic", "memory", "notebook"),
+    ("errors", "names", "limits", "atomic", "memory", "notebook"),
     ("params", "kernels", "nn"),
     ("data",),
     ("reading", "graph", "cost"),

@@ -166,7 +166,7 @@ def test_edges_are_never_written_over(here, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"user_edges": 3}, "user_edges = 3: give the name of a file"),
+        ({"user_edges": 3}, "user_edges = 3: it must be the name of a file"),
         ({"item_edges": "nowhere.csv"}, "'nowhere.csv' does not exist"),
         ({"user_edges": "friends.csv", "data": {"synthetic": "simulation"}}, "generated or split already"),
     ],

@@ -388,7 +388,7 @@ def test_every_name_is_documented() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", models, re.MULTILINE)) == set(cr.available())
     for name in cr.datasets.names():
         assert f"`{name}`" in data, name
-    from corank.experiment.source import SPLITS
+    from corank.experiment.schema import SPLITS
 
     for name in (*SPLITS, *cr.metrics.names()):
         assert f"`{name}" in evaluation, name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class CorankError(ValueError):
@@ -33,6 +33,15 @@ class MissingExtra(CorankError):
         super().__init__(f"{what} needs an optional part: install it with  pip install 'corank[{extra}]'")
 
 
+def several(mistakes: Sequence[str], where: str = "", most: int = 10) -> CorankError:
+    """One error for all mistakes that were found: a sentence where there is one, else a list with a line each."""
+    if len(mistakes) == 1:
+        return CorankError(f"{where}: {mistakes[0]}" if where else mistakes[0])
+    more = [f"... and {len(mistakes) - most} more"] if len(mistakes) > most else []
+    head = f"{where}: {len(mistakes)} mistakes" if where else f"{len(mistakes)} mistakes"
+    return CorankError("\n  ".join([head, *mistakes[:most], *more]))
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a near name exists, else the list of the known ones."""
     known = sorted(known)
@@ -49,6 +58,25 @@ def visible(text: str) -> str:
     return text.translate(_HIDDEN).encode("utf-8", "backslashreplace").decode()
 
 
+def reason(why: BaseException) -> str:
+    """Why something failed, in a sentence: that of an error for users, or what is known of an unexpected one."""
+    if isinstance(why, CorankError):
+        return str(why)
+    if isinstance(why, MemoryError):
+        return "not enough memory: use fewer rows, a smaller dim, or another model"
+    return f"unexpected {type(why).__name__}: {shorten(' '.join(str(why).split()), 200)}"
+
+
 def shorten(text: str, width: int = 60) -> str:
     """What fits in a sentence of a text that may be a whole file."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def show(value: object, width: int = 60) -> str:
+    """A value in a sentence: its repr without control characters, cut where it is long."""
+    if isinstance(value, int) and abs(value) >= 1 << 256:  # Python refuses to write out numbers of many digits
+        return f"a whole number of {value.bit_length():,} bits"
+    try:
+        return shorten(repr(value), width)
+    except ValueError:
+        return f"a {type(value).__name__}"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import CorankError
+from .errors import CorankError, show
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,25 +120,34 @@ def check(model: Any) -> None:
 
     After this `model.dim` is an int and `model.reg` a float, whatever kind of number was given: no model needs a cast.
     """
-    for name, (kind, optional, default, rule) in params_of(type(model)).items():
+    for name, declared in params_of(type(model)).items():
         value = getattr(model, name)
-        where = f"{type(model).__name__}({name}={value!r})"
-        if value is None and optional:
-            continue
-        if not _is(value, kind):
-            raise CorankError(f"{where}: {name} must be {_called(kind)}; the default is {default!r}")
-        if rule.choices is not None and value not in rule.choices:
-            raise CorankError(f"{where}: {name} must be one of {', '.join(map(repr, rule.choices))}")
-        if kind in (int, float):
-            if isinstance(value, int) and abs(value) >= 1 << 62:
-                raise CorankError(f"{type(model).__name__}({name}=...): {name} must have at most 62 bits")
-            if not math.isfinite(value):
-                raise CorankError(f"{where}: {name} must be a finite number; the default is {default!r}")
-            if rule.low is not None and value < rule.low:
-                raise CorankError(f"{where}: {name} must be at least {rule.low:g}; the default is {default!r}")
-            if rule.high is not None and value > rule.high:
-                raise CorankError(f"{where}: {name} must be at most {rule.high:g}; the default is {default!r}")
-            setattr(model, name, operator.index(value) if kind is int else float(value))
+        why = mistake(type(model), name, value, *declared)
+        if why:
+            raise CorankError(why)
+        if declared[0] in (int, float) and value is not None:
+            setattr(model, name, operator.index(value) if declared[0] is int else float(value))
+
+
+def mistake(cls: Any, name: str, value: Any, kind: type, optional: bool, default: Any, rule: Param) -> str:
+    """What is wrong with a value of a hyper-parameter, which `params_of` declares; empty where nothing is."""
+    where = f"{cls.__name__}({name}={show(value)}): {name} must be"
+    if value is None and optional:
+        return ""
+    if not _is(value, kind):
+        return f"{where} {_called(kind)}; the default is {default!r}"
+    if rule.choices is not None and value not in rule.choices:
+        return f"{where} one of {', '.join(map(repr, rule.choices))}"
+    if kind in (int, float):
+        if isinstance(value, int) and abs(value) >= 1 << 62:
+            return f"{cls.__name__}({name}=...): {name} must have at most 62 bits"
+        if not math.isfinite(value):
+            return f"{where} a finite number; the default is {default!r}"
+        if rule.low is not None and value < rule.low:
+            return f"{where} at least {rule.low:g}; the default is {default!r}"
+        if rule.high is not None and value > rule.high:
+            return f"{where} at most {rule.high:g}; the default is {default!r}"
+    return ""
 
 
 def _is(value: Any, kind: type) -> bool:

@@ -16,7 +16,8 @@ def experiment():
 
 
 def test_curves(experiment, tmp_path):
-    split, found = curves.run(experiment)
+    split, found, failed = curves.run(experiment)
+    assert not failed
     assert [len(c.seconds) for c in found] == [3, 4]
     for curve in found:
         assert sorted(curve.seconds) == curve.seconds

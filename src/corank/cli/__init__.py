@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..errors import CorankError, visible
+from ..errors import CorankError, shorten, visible
 from ..memory import ran_out, room_for
 
 
@@ -54,7 +54,8 @@ def _ended(why: BaseException) -> int:
     if ran_out(why):
         return _say("not enough memory for this; use fewer rows, a smaller dim, or another model", 2)
     if isinstance(why, OSError):
-        return _say(f"{why.strerror or why}{f': {why.filename}' if why.filename else ''}", 2)
+        where = f": {shorten(str(why.filename), 200)}" if why.filename else ""
+        return _say(f"{why.strerror or why}{where}", 2)
     raise why
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data.split import Split
-from ..errors import CorankError, NotWritten
+from ..errors import CorankError, NotWritten, reason, show
+from ..names import clean
 from .keeping import keep
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
@@ -19,17 +20,17 @@ from .stopping import Stop
 FINISHING = "finishing the report first"
 
 
-def demo(args: Args) -> None:
+def demo(args: Args) -> int:
     """All models on synthetic data, with the oracle as upper bound."""
     from ..models import available, find
     from .warm import warming
 
     models = [name for name in available() if find(name).suits("implicit")]
     with warming(models):
-        _demo(args, models)
+        return _demo(args, models)
 
 
-def _demo(args: Args, models: list[str]) -> None:
+def _demo(args: Args, models: list[str]) -> int:
     from ..datasets.synthetic import realistic
     from ..experiment.experiment import Experiment
 
@@ -42,84 +43,131 @@ def _demo(args: Args, models: list[str]) -> None:
         seed=args.seed,
         name="demo on synthetic data",
     )
-    best = _run_and_report(experiment, Path(args.out), f"corank demo --seed {args.seed}")
+    best, code = _run_and_report(experiment, Path(args.out), f"corank demo --seed {args.seed}")
     user = made.data.users.ids[0]
     say(f"\nrecommendations for user {user}  (corank recommend {args.out}/best.corank --user {user})")
     print(ranking_text(best.recommend([user], k=5), titles_of(best), "user"))
+    return code
 
 
-def compare_models(args: Args) -> None:
+def compare_models(args: Args) -> int:
     """A leaderboard of models on a table or an experiment file."""
     from ..experiment.experiment import Experiment
 
     command = "corank " + " ".join(shlex.quote(a) for a in sys.argv[1:])
+    options = evaluation_options(args) | given(args, "tune", "seed", "task") | {"estimate": True}
+    if args.models is not None:
+        options["models"] = comma_separated(args.models, "--models")
     if args.file.endswith(".toml"):
         table = given(args, *TABLE, *PARTS, "positive")
         if table:
             raise CorankError(
                 f"--{next(iter(table))} is for a table: in {args.file} write it as an option or in [columns]"
             )
-        experiment = Experiment.from_toml(args.file)
-        for key, value in given(args, *EDGES).items():
-            setattr(experiment, key, value)
+        experiment = Experiment.from_toml(args.file, **options, **given(args, "split", *EDGES))
+        if experiment.curves:
+            say("curves = true has no effect here: `corank reproduce` draws quality against training time")
+            experiment.curves = False
     else:
-        experiment = Experiment(data=open_divided(args), name=Path(args.file).name)
-    options = evaluation_options(args) | given(args, "tune", "seed", "task")
-    if args.split and not isinstance(experiment.data, Split):
-        options["split"] = args.split
-    if args.models is not None:
-        options["models"] = comma_separated(args.models, "--models")
-    for key, value in (options | {"estimate": True}).items():
-        setattr(experiment, key, value)
-    _run_and_report(experiment, Path(args.out), command)
+        data = open_divided(args)
+        if not isinstance(data, Split):
+            options |= given(args, "split")
+        experiment = Experiment(data=data, name=clean(Path(args.file).name), **options)
+        experiment.check()
+    if args.check:
+        print(planned(experiment))
+        return 0
+    return _run_and_report(experiment, Path(args.out), command)[1]
 
 
-def reproduce(args: Args) -> None:
+def reproduce(args: Args) -> int:
     """Run an experiment file and write its result page."""
     from ..experiment.experiment import Experiment
 
-    path = Path(args.name)
-    if not path.exists():
-        path = Path("experiments") / f"{args.name}.toml"
-    if not path.exists():
-        known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
-        raise CorankError(
-            f"there is no experiment {args.name!r} here; known: {', '.join(known) or 'none in experiments/'}"
-        )
+    path = _experiment_file(args.name)
     from ..report import write_markdown
 
     experiment = Experiment.from_toml(path)
+    if args.check:
+        print(planned(experiment))
+        return 0
     page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"
+    writable(page.parent, page, sources=[path])
     if experiment.curves:
         from ..experiment import curves
 
         with Stop() as stop, Steps(stop) as steps:
-            setting, found = curves.run(experiment, steps)
+            setting, found, failed = curves.run(experiment, steps)
             stop.message = FINISHING
-            keep("page", page, lambda place: curves.write(experiment, setting, found, place, command))
+            keep("page", page, lambda place: curves.write(experiment, setting, found, place, command, failed))
+        missing = []
     else:
         with Stop() as stop:
             results = _run(experiment, Path(".corank-tune"), stop)
             stop.message = FINISHING
-            _print_and_keep(
+            missing = _print_and_keep(
                 results,
                 {"page": (page, lambda to: write_markdown(results, to, command=command, title=experiment.title))},
             )
-    say(f"page written to {page}")
+        failed = results.failed
+    if not missing:
+        say(f"page written to {page}")
     stop.raise_if_asked()
+    return int(bool(missing or failed))
 
 
-def _run_and_report(experiment: Any, out: Path, command: str) -> Any:
-    """Run, print the leaderboard, save the best model, write the report; returns the model."""
+def _experiment_file(name: str) -> Path:
+    """An experiment file by its path, or by its name in experiments/."""
+    paths = Path(name), Path("experiments") / f"{name}.toml"
+    try:
+        found = next((path for path in paths if path.is_file()), None)
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        found = None
+    if found is None:
+        known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
+        raise CorankError(
+            f"there is no experiment {show(name)} here; known: {', '.join(known) or 'none in experiments/'}"
+        )
+    return found
+
+
+def planned(experiment: Any) -> str:
+    """What an experiment will do, with its data opened and divided, and nothing fitted."""
+    from ..evaluation.metrics import metrics_of
+    from ..evaluation.protocol import as_protocol
+    from ..report.formatting import plain
+
+    entries = experiment.entries()
+    seeds = experiment.seeds or (experiment.seed,)
+    split = experiment.make_split(seeds[0])
+    parts = ", ".join(f"{len(getattr(split, n)):,} {n}" for n in ("train", "valid", "test"))
+    protocol = as_protocol(items=len(split.train.items), values=split.test.values, **experiment.protocol_options())
+    lines = [
+        f"{experiment.name}: {split.name}; {parts} rows, {len(split.users):,} test users",
+        f"protocol: {protocol}",
+        f"metrics: {', '.join(m.name for m in metrics_of(experiment.metrics_used()))}",
+        f"seeds: {', '.join(map(str, seeds))}" + (f"; {experiment.tune} trials per row" if experiment.tune else ""),
+    ]
+    width = max(len(entry.label) for entry in entries)
+    lines += [f"  {entry.label:<{width}}  {entry.model!r}" for entry in entries]
+    return "\n".join([*map(plain, lines), "checked: nothing was fitted"])
+
+
+def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]:
+    """Run, print the leaderboard, write results, best model and report; returns the best model and the exit code.
+
+    What cannot be written costs nothing else: it is named, and the exit code is 1, as for a row that failed.
+    """
     from ..atomic import write_text
     from ..report import write_html
+    from ..report.formatting import plain
 
     model, report, table = out / "best.corank", out / "report.html", out / "results.json"
     writable(out, model, report, table)
     with Stop() as stop:
         results = _run(experiment, out / "tune", stop)
         stop.message = FINISHING
-        _print_and_keep(
+        missing = _print_and_keep(
             results,
             {
                 "best model": (model, results.best.model.save),
@@ -127,20 +175,24 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> Any:
                 "report": (report, lambda to: write_html(results, to, command=command)),
             },
         )
-    say(f"\nreport      {report}\nbest model  {model} ({results.best.label})")
+    say(f"\nreport      {report}\nbest model  {model} ({plain(results.best.label)})")
+    for sentence in missing:
+        say(f"corank: {sentence}")
     if results.not_run:
         again = "; the same command resumes the search" if experiment.tune else ""
         say(f"stopped before {', '.join(results.not_run)}{again}")
     stop.raise_if_asked()
-    return results.best.model
+    return results.best.model, int(bool(missing or results.failed))
 
 
-def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> None:
+def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> list[str]:
     """Print the leaderboard and write each file; one that fails does not cost the others.
+
+    Returns a sentence for each file that could not be made; one that could not be written is an error, at the end.
 
     files : {what it is: (path, function that writes it)}
     """
-    problems = []
+    problems, missing = [], []
     waiting = {what: path for what, (path, _) in files.items()}
     try:
         try:
@@ -152,13 +204,16 @@ def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], 
                 keep(what, path, write)
             except NotWritten as why:
                 problems.append(str(why))
+            except Exception as why:
+                missing.append(f"{path} is missing: {reason(why)}")
             del waiting[what]
     except KeyboardInterrupt:
-        missing = ", ".join(f"{what} ({path})" for what, path in waiting.items())
-        say(f"corank: stopped before all was written; missing: {missing}")
+        left = ", ".join(f"{what} ({path})" for what, path in waiting.items())
+        say(f"corank: stopped before all was written; missing: {left}")
         raise
     if problems:
-        raise NotWritten(". ".join(problems))
+        raise NotWritten(". ".join([*problems, *missing]))
+    return missing
 
 
 def _run(experiment: Any, storage: Path, stop: Stop) -> Any:

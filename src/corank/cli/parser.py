@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..errors import CorankError, suggest
+from ..errors import CorankError, show, suggest
 from . import data as data_commands
 from . import experiments, fitting, models, saved
 from . import graph as graph_commands
@@ -25,6 +25,7 @@ from .flags import (
 
 _YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help shows the options; to try it: corank demo"
+CHECK = "check everything that can be wrong before the first fit, print the plan, and fit nothing"
 Command = Callable[[str, Callable[..., Any], str], "Parser"]  # (name, function, help) -> its parser
 
 
@@ -39,6 +40,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     """The command and its options; mistyped names get a suggestion."""
     from .. import __version__
 
+    if broken := [word for word in argv if "\0" in word]:  # no file, name or number has one
+        raise CorankError(f"{show(broken[0])} holds a NUL character: leave it out")
     parser = Parser(
         prog="corank", description="Collaborative filtering and ranking.", epilog=EPILOG, allow_abbrev=False
     )
@@ -93,6 +96,7 @@ def _experiment_commands(command: Command) -> None:
         "--tune", type=int, metavar="N", help="tune every model first, with N trials on validation rows"
     )
     compare.add_argument("--seed", type=int, help="random seed of splits, negatives and models (default 0)")
+    compare.add_argument("--check", action="store_true", help=CHECK)
     data_flags(compare)
     part_flags(compare)
     edge_flags(compare)
@@ -213,6 +217,7 @@ def _reproduce_command(command: Command) -> None:
     reproduce = command("reproduce", experiments.reproduce, "run an experiment file and write its result page")
     reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
     reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
+    reproduce.add_argument("--check", action="store_true", help=CHECK)
 
 
 def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:

@@ -113,7 +113,9 @@ class Steps:
 
     def __call__(self, label: str, event: dict[str, Any]) -> bool:
         """Show an event (`on_progress`, `on_epoch`, `on_trial`); returns False to stop."""
-        what = event.get("event", "epoch")
+        from ..report.formatting import plain
+
+        what, label = event.get("event", "epoch"), plain(label)
         note = ""
         if what == "epoch":
             epochs = event.get("epochs")

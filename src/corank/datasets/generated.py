@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..data import CSR, Array, Dataset, Vocab, from_scipy
 from ..data.split import Split
 from ..errors import CorankError
+from ..memory import make_room
 from .oracles import Oracle
 
 
@@ -60,6 +61,11 @@ def check_sizes(**named: Any) -> None:
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or not least <= value < 2**31:
             raise CorankError(f"{name}={value!r} must be a whole number of at least {least} (and below 2^31)")
+
+
+def check_room(numbers: float) -> None:
+    """Raise before so many numbers, of eight bytes each, are generated and do not fit."""
+    make_room(8 * numbers, "synthetic data of this size", "ask for fewer users, items or rows")
 
 
 def check_shares(**named: float) -> None:

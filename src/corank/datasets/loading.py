@@ -96,6 +96,17 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
     return declared(data if duplicates is None else settle_duplicates(data, duplicates, tell=True), values)
 
 
+def require_source(path: str | Path) -> None:
+    """Raise early if there is no such file, folder or dataset; whether it can be read is found when it is opened."""
+    place = Path(path).expanduser()
+    try:
+        there = str(path) in CATALOGUE or exists(place) or place.exists() or bool(folders.matching(str(path)))
+    except OSError as why:  # a name of thousands of characters
+        raise CorankError(f"{shorten(str(path))!r} cannot be a file: {why.strerror}") from None
+    if not there:
+        raise _nothing_there(place)
+
+
 def open_split(path: str | Path, *, ordered: bool = False, **options: Any) -> Split | None:
     """The split that a source comes with, if any: the published one of a known dataset, or train.* and test.* (and
     valid.*) of a folder or archive.

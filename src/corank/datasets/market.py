@@ -12,6 +12,7 @@ from ..errors import CorankError
 from .generated import (
     Synthetic,
     check_number,
+    check_room,
     check_shares,
     check_sizes,
     mean_with_neighbours,
@@ -72,6 +73,7 @@ def realistic(
             f"rows={rows:,} must lie between {LEAST * users:,} ({LEAST} per user) and {users * items // 4:,} "
             f"(a quarter of {users:,} users x {items:,} items): change rows, users or items"
         )
+    check_room(5.0 * rows + users * (3.0 * groups + 2 * friends) + 3.0 * PERIODS * items)
     rng = np.random.default_rng(seed)
     user_group, item_group = _grouped(rng, users, groups), _grouped(rng, items, groups)
     graph = _friendships(rng, user_group, groups, friends, homophily)

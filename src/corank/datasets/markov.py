@@ -6,7 +6,7 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import CorankError
-from .generated import Synthetic, check_shares, check_sizes, range_vocab
+from .generated import Synthetic, check_room, check_shares, check_sizes, range_vocab
 from .oracles import MarkovOracle
 
 
@@ -34,6 +34,7 @@ def markov(
     check_shares(predictability=predictability)
     if successors >= items:
         raise CorankError(f"successors={successors} must be below items={items}: an item is not its own successor")
+    check_room(4.0 * users * length + 4.0 * items * successors)
     rng = np.random.default_rng(seed)
     # Successors are some positions ahead on a shuffled circle; one is always the next: a cycle through all items.
     circle = rng.permutation(items)

@@ -13,6 +13,7 @@ from ..errors import CorankError
 from .generated import (
     Synthetic,
     check_number,
+    check_room,
     check_shares,
     check_sizes,
     mean_with_neighbours,
@@ -67,6 +68,7 @@ def simulation(
         raise CorankError(
             f"edge={edge:g} among {users:,} users makes about {edge * pairs:.0f} edges: at most 5e8, lower it"
         )
+    check_room(2.0 * rank * (users + items) + 4.0 * (n_train + n_test) + 4.0 * edge * pairs)
     rng = np.random.default_rng(seed)
     U, V = rng.standard_normal((users, rank)), rng.standard_normal((items, rank))
     # Pair number -> (a, b), a < b: row a of the upper triangle holds users - 1 - a pairs.

@@ -23,6 +23,7 @@ from .oracles import Oracle, preference
 from .simulation import simulation
 
 __all__ = ["Oracle", "Synthetic", "made", "markov", "preference", "realistic", "simulation"]
+KINDS: dict[Any, Callable[..., Synthetic]] = {"simulation": simulation, "realistic": realistic, "markov": markov}
 
 
 def made(asked: Mapping[str, Any], seed: int) -> Synthetic:
@@ -30,13 +31,12 @@ def made(asked: Mapping[str, Any], seed: int) -> Synthetic:
 
     seed : used where the table has none.
     """
-    kinds: dict[Any, Callable[..., Synthetic]] = {"simulation": simulation, "realistic": realistic, "markov": markov}
     options = {"seed": seed, **asked}
     kind = options.pop("synthetic", None)
-    if kind not in kinds:
-        raise CorankError(f"data: synthetic = {kind!r} names no generator{suggest(str(kind), kinds)}")
-    known = inspect.signature(kinds[kind]).parameters
+    if kind not in KINDS:
+        raise CorankError(f"data: synthetic = {kind!r} names no generator{suggest(str(kind), KINDS)}")
+    known = inspect.signature(KINDS[kind]).parameters
     for key in options:
         if key not in known:
             raise CorankError(f"data: {kind} has no option {key!r}{suggest(str(key), known)}")
-    return kinds[kind](**options)
+    return KINDS[kind](**options)

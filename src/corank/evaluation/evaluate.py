@@ -139,6 +139,12 @@ def _check(model: Model, split: Split, how: Protocol, wanted: tuple[Metric, ...]
     for m in wanted:
         if "top" in m.needs and how.kind != "full":
             raise CorankError(f"{m.name} is computed from top-k lists: it needs protocol='full', not {how.kind!r}")
+    require_predictions(model, wanted)
+
+
+def require_predictions(model: Model, wanted: tuple[Metric, ...]) -> None:
+    """Raise if a metric needs predicted ratings and the model gives scores: known before any fit."""
+    for m in wanted:
         if "prediction" in m.needs and not model.predicts_ratings:
             raise CorankError(f"{m.name} needs predicted ratings, and {model.name()} gives only scores: use als, say")
 

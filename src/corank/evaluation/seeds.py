@@ -31,7 +31,7 @@ def pooled(reports: Sequence[Report], *, bootstrap: int = 1000, seed: int = 0) -
     users, place = np.unique(np.concatenate([r.users for r in reports]), return_inverse=True)
 
     def over_users(parts: list[Array]) -> Floats:
-        return np.bincount(place, np.concatenate(parts), users.size)
+        return np.bincount(place, np.concatenate(parts), users.size).astype(np.float64)
 
     values, weights = {}, {}
     for m in first.metrics:

@@ -6,7 +6,7 @@ both fits go through the same epochs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from ..atomic import write_text
+from ..data.split import Split
+from ..errors import CorankError, reason
 from ..evaluation.evaluate import evaluate
-from ..evaluation.metrics import metrics_of
+from ..evaluation.metrics import Metric, metrics_of
 from ..evaluation.protocol import as_protocol
+from ..names import file_name
 from ..report import machine_facts, md_table, svg
 from ..report.formatting import format_duration, format_value, metric_title
 from ..report.palette import styles
+from .entries import Entry
 from .experiment import Experiment
-from .runner import Progress, Watch
+from .runner import Progress, Watch, rows_of
 
 
 @dataclass(frozen=True)
@@ -34,42 +38,71 @@ class Curve:
     metrics: dict[str, list[float]]
 
 
-def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[str, list[Curve]]:
-    """The split and the protocol in words, and one curve per entry of the experiment."""
+def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[str, list[Curve], dict[str, str]]:
+    """The split and the protocol in words, one curve per entry, and why others have none: label -> reason."""
     experiment.check()
     split = experiment.make_split()
     metrics = metrics_of(experiment.metrics_used())
     curves = []
+    failed: dict[str, str] = {}
     entries = experiment.entries()
-    for number, entry in enumerate(entries, 1):
+    for place, entry in enumerate(entries, 1):
         watch = Watch(entry.label, on_progress)
-        watch(event="start", row=number, of=len(entries))
-        timed = entry.model.fit(split.train, on_epoch=watch.goes_on)
-        seconds = [h["seconds"] for h in timed.history_]
-        objective = [h["objective"] for h in timed.history_ if "objective" in h]
-        values: dict[str, list[float]] = {"objective": objective} if objective else {}
-        model = type(timed)(**timed.params())
-
-        def measure(_: dict[str, Any], model: Any = model, values: dict[str, list[float]] = values) -> None:
-            report = evaluate(model, split, metrics, bootstrap=0, **experiment.protocol_options())
-            for name, mean in report.mean.items():
-                values.setdefault(name, []).append(mean)
-
-        model.fit(split.train, on_epoch=measure)
-        params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
-        curves.append(Curve(entry.label, params, seconds, values))
+        if watch(event="start", row=place, of=len(entries)):
+            break
+        try:
+            curves.append(_curve(experiment, entry, split, metrics, watch))
+        except Exception as why:  # the curves of the others are kept
+            failed[entry.label] = reason(why)
+            watch(event="failed", why=reason(why))
+    if not curves:
+        raise CorankError("; ".join(f"{k}: {v}" for k, v in failed.items()) or "stopped before any row was finished")
     protocol = as_protocol(items=len(split.train.items), values=split.test.values, **experiment.protocol_options())
-    return f"{split.name}; {protocol}", curves
+    return f"{split.name}; {protocol}", curves, failed
 
 
-def write(experiment: Experiment, setting: str, curves: Sequence[Curve], path: Path, command: str) -> None:
+def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Metric, ...], watch: Watch) -> Curve:
+    train = rows_of(split.train, entry, experiment.seed)
+    timed = entry.model.fit(train, on_epoch=watch.goes_on)
+    seconds = [h["seconds"] for h in timed.history_]
+    if not seconds:
+        raise CorankError(f"{entry.model.name()} has no epochs to measure after: leave it out where curves = true")
+    objective = [h["objective"] for h in timed.history_ if "objective" in h]
+    values: dict[str, list[float]] = {"objective": objective} if objective else {}
+    model = type(timed)(**timed.params())
+
+    def measure(_: dict[str, Any]) -> bool:
+        report = evaluate(model, split, metrics, bootstrap=0, **experiment.protocol_options())
+        for name, mean in report.mean.items():
+            values.setdefault(name, []).append(mean)
+        return not watch.asked_to_stop()
+
+    model.fit(train, on_epoch=measure)
+    if watch.asked_to_stop():
+        raise CorankError("stopped before it was finished")
+    params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
+    return Curve(entry.label, params, seconds, values)
+
+
+def write(
+    experiment: Experiment,
+    setting: str,
+    curves: Sequence[Curve],
+    path: Path,
+    command: str,
+    failed: Mapping[str, str] | None = None,
+) -> None:
     """Write a page with a table and a chart per metric; the charts are files beside the page."""
     names = list(dict.fromkeys(name for curve in curves for name in curve.metrics))
     page = [f"# {experiment.title or experiment.name}", f"{setting}. Seconds are those of training alone."]
+    page += [f"Skipped: {label}: {why}" for label, why in (failed or {}).items()]
     for name in names:
-        picture = path.with_name(f"{path.stem}-{name.replace('@', '')}.svg")
-        write_text(picture, _draw(name, curves))
-        page.append(f"![{metric_title(name)} against seconds of training]({picture.name})")
+        picture = path.with_name(f"{path.stem}-{file_name(name.replace('@', ''))}.svg")
+        try:
+            write_text(picture, _draw(name, curves))
+            page.append(f"![{metric_title(name)} against seconds of training]({picture.name})")
+        except Exception as why:  # the tables are worth more than a chart
+            page.append(f"The chart of {metric_title(name)} is missing: {reason(why)}.")
     last = []
     for curve in curves:
         ends = [format_value(curve.metrics[n][-1]) if n in curve.metrics else "" for n in names]

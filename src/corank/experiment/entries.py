@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..data import Dataset
-from ..errors import CorankError, suggest
+from ..errors import CorankError, several, shorten
 from ..model import Model
 from ..models import available, find
 from ..params import check
+from .schema import param_mistakes, row_mistakes
+
+LARGEST = 1 << 20  # bytes of a TOML file: what is larger is no experiment
 
 
 class Entry(NamedTuple):
@@ -26,17 +28,13 @@ class Entry(NamedTuple):
 
 def make_entry(asked: str | Mapping[str, Any] | Model, task: str, seed: int) -> Entry:
     """An entry from a model, the name of one, or a table {name = ..., label = ..., dim = ...}."""
+    if wrong := list(row_mistakes("row", asked)):
+        raise several(wrong)
     if isinstance(asked, Model):
-        check(asked)
         return Entry(getattr(asked, "label", type(asked).name()), asked, {})
-    if not isinstance(asked, str | Mapping) or (isinstance(asked, Mapping) and "name" not in asked):
-        raise CorankError(f"{asked!r} is no row: give a model, its name, or a table with a name")
     table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
-    name = str(table.pop("name"))
-    label, published = str(table.pop("label", name)), dict(table.pop("published", {}))
-    at_most = table.pop("at_most", None)
-    if at_most is not None and (type(at_most) is not int or at_most < 1):
-        raise CorankError(f"at_most = {at_most!r}: the number of training rows per user is a whole number above 0")
+    name = table.pop("name")
+    label, published, at_most = table.pop("label", name), table.pop("published", {}), table.pop("at_most", None)
     of_task = find(name).task_params.get(task, {})
     return Entry(label, make_model(name, {"seed": seed, **of_task, **table}), published, at_most)
 
@@ -49,12 +47,9 @@ def models_for(task: str, train: Dataset) -> list[str]:
 
 def make_model(name: str, params: Mapping[str, Any]) -> Model:
     """The model of that name with these hyper-parameters, checked."""
-    cls = find(name)
-    known = [f.name for f in dataclasses.fields(cls)]
-    for key in params:
-        if key not in known:
-            raise CorankError(f"{name} has no hyper-parameter {key!r}{suggest(key, known)}")
-    model = cls(**params)
+    if wrong := list(param_mistakes(name, params)):
+        raise several(wrong)
+    model = find(name)(**params)
     check(model)
     return model
 
@@ -62,8 +57,16 @@ def make_model(name: str, params: Mapping[str, Any]) -> Model:
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict; an error names what is wrong with it."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise CorankError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as why:
-        raise CorankError(f"{path} cannot be read as TOML: {why}") from None
+        if not path.exists():
+            raise CorankError(f"there is no file {path}")
+        if not path.is_file():  # a device or a pipe may never end
+            raise CorankError(f"{path} cannot be read as TOML: it is no file")
+        if path.stat().st_size > LARGEST:
+            raise CorankError(f"{path} cannot be read as TOML: it has more than {LARGEST:,} bytes")
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except CorankError:
+        raise
+    except RecursionError:
+        raise CorankError(f"{path} cannot be read as TOML: it is nested too deeply") from None
+    except (OSError, ValueError) as why:  # broken TOML, other encodings, a NUL in the name ...
+        raise CorankError(f"{path} cannot be read as TOML: {shorten(str(why), 200)}") from None

@@ -20,14 +20,31 @@ from ..data import Dataset
 from ..data.given import with_validation
 from ..data.split import Split
 from ..data.values import words
-from ..errors import CorankError, suggest
+from ..errors import CorankError, reason, show, suggest
 from ..evaluation.metrics import AnyMetric, Metric, metrics_of
 from ..model import Model
+from ..names import clean
 from .entries import Entry, make_entry, models_for, read_toml
+from .kinds import SEED, SWITCH, TEXT, number, one_of, whole
 from .options import METRICS, TASKS, check_options
 from .plan import Plan, make_plan
 from .results import Results, Row
 from .runner import Progress, Watch, run_entry
+from .schema import (
+    COLUMN_TABLE,
+    DATA,
+    EDGES,
+    GAIN,
+    LABELS,
+    NAME,
+    ROWS,
+    SEEDS,
+    SOURCE,
+    SPLIT,
+    option,
+    options,
+)
+from .schema import METRICS as METRIC_LIST
 from .source import DRAW_USERS, cut, opened, same_rows
 
 logger = logging.getLogger("corank")
@@ -38,52 +55,78 @@ FINAL_FIT = "the final fit uses the validation rows too, as they are given train
 class Experiment:
     """Which of these models ranks best for these users?"""
 
-    data: Dataset | Split | str | Path | Mapping[str, Any]  # a table generates it: {synthetic = "simulation", ...}
-    models: Sequence[str | Mapping[str, Any] | Model] = ()  # names, tables {name = ..., dim = ...} or models
-    split: str | Mapping[str, Any] = "auto"  # a name of source.SPLITS, or a table {name = ..., seed = ...}
-    test: Dataset | str | Path | None = None  # test rows of a given split, whose training rows are `data`
-    valid: Dataset | str | Path | None = None  # its validation rows; cut from the training rows when absent
-    task: str = "implicit"  # or explicit, sequential: the default models, protocol and split
-    metrics: Sequence[AnyMetric] = ()  # names or functions, rows are sorted by the first; by the protocol when empty
-    protocol: str = ""  # full, sampled or rated; by the task when empty
-    negatives: int = 100  # number of negatives per user, protocol 'sampled'
-    popular: bool = False  # draw negatives by popularity, protocol 'sampled'
-    relevant: float | None = None  # test rows below this value are not relevant
-    gain: str = ""  # of NDCG: binary or exponential; by the protocol and the kind of the values when empty
-    positive: float | None = None  # rows below this value are dropped from the data
-    tune: int = 0  # tuning trials per model, on the validation rows
-    refit: bool = False  # add the validation rows to the training rows for the final fit
-    seed: int = 0
-    seeds: Sequence[int] = ()  # run once per seed, splits included, and report the mean
-    keep: bool = False  # keep fitted models and checkpoints in the storage, so that an interrupted run resumes
-    estimate: bool = False  # estimate seconds and memory first, also where models are named; where not, it always is
-    curves: bool = False  # evaluate after each epoch: quality against training time
-    between: Sequence[str] = ()  # labels of two rows, which count as 0 % and 100 % in a column of its own
-    name: str = "experiment"
-    title: str = ""  # of its page in the documentation
-    columns: Mapping[str, Any] = field(default_factory=dict)  # user, item, value, time, separator of a file
-    user_edges: str | Path | None = None  # a file with one row per edge: the user graph, see Dataset.with_graph
-    item_edges: str | Path | None = None
+    data: Dataset | Split | str | Path | Mapping[str, Any] = option(
+        "the rows: a file (a relative path is looked for beside the TOML file first), the name of a dataset, or a "
+        "table that generates them",
+        DATA,
+        python=(Dataset, Split),
+    )
+    models: Sequence[str | Mapping[str, Any] | Model] = option(
+        "the rows of the leaderboard; in a file, one `[[model]]` table each. All models of the task when absent",
+        ROWS,
+        (),
+    )
+    split: str | Mapping[str, Any] = option(
+        "how the rows are divided; `auto`: the split that the data comes with, else the one that suits it",
+        SPLIT,
+        "auto",
+    )
+    test: Dataset | str | Path | None = option(
+        "test rows of a given split, whose training rows are `data`", SOURCE, None, (Dataset,)
+    )
+    valid: Dataset | str | Path | None = option(
+        "its validation rows; cut from the training rows when absent", SOURCE, None, (Dataset,)
+    )
+    task: str = option("decides the default models, protocol and split", one_of(*TASKS), "implicit")
+    metrics: Sequence[AnyMetric] = option(
+        "metrics to compute; rows are sorted by the first. By the protocol when absent", METRIC_LIST, ()
+    )
+    protocol: str = option("what test items are ranked against; by the task when absent", one_of("", *METRICS), "")
+    negatives: int = option("number of negatives per user, protocol `sampled`", whole(1), 100)
+    popular: bool = option("draw negatives by popularity, protocol `sampled`", SWITCH, False)
+    relevant: float | None = option("test rows below this value are not relevant", number(), None)
+    gain: str = option("gain of NDCG; by the protocol and the kind of the values when absent", GAIN, "")
+    positive: float | None = option("rows below this value are dropped from the data", number(), None)
+    tune: int = option("tuning trials per model, on the validation rows", whole(0), 0)
+    refit: bool = option("add the validation rows to the training rows for the final fit", SWITCH, False)
+    seed: int = option("random seed of splits, negatives and models", SEED, 0)
+    seeds: Sequence[int] = option("run once per seed, splits included, and report the mean", SEEDS, ())
+    keep: bool = option("keep fitted models and checkpoints, so that an interrupted run resumes", SWITCH, False)
+    estimate: bool = option("estimate seconds and memory first, also where models are named", SWITCH, False)
+    curves: bool = option("evaluate after each epoch: quality against training time", SWITCH, False)
+    between: Sequence[str] = option(
+        "labels of two rows, which count as 0 % and 100 % in a column of its own", LABELS, ()
+    )
+    name: str = option("its name in reports; that of the file when absent", NAME, "experiment")
+    title: str = option("title of its page in the documentation", TEXT, "")
+    columns: Mapping[str, Any] = option("how the files are read, see below", COLUMN_TABLE, {})
+    user_edges: str | Path | None = option("a file with one row per edge: the user graph", EDGES, None)
+    item_edges: str | Path | None = option("the same for the items", EDGES, None)
     _opened: tuple[str, Dataset | Split] | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> Experiment:
-        """Read an experiment: each `[[model]]` table is a row; files are looked for beside the TOML file first."""
+    def from_toml(cls, path: str | Path, **changes: Any) -> Experiment:
+        """Read an experiment: each `[[model]]` table is a row; files are looked for beside the TOML file first.
+
+        The whole file is checked against the schema before anything is opened; an error lists up to ten mistakes.
+
+        changes : options that take the place of those in the file.
+        """
         path = Path(path)
         table = read_toml(path)
-        known = {f.name for f in dataclasses.fields(cls) if f.init} - {"models"} | {"model"}
-        for key in table:
-            if key not in known:
-                raise CorankError(f"{path}: {key!r} is not an option of an experiment{suggest(key, known)}")
-        models = table.pop("model", [])
-        if not isinstance(models, list) or not all(isinstance(m, dict) and "name" in m for m in models):
-            raise CorankError(f"{path}: each row is a table of its own, [[model]] with a name")
-        if "data" not in table:
-            raise CorankError(f"{path}: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'")
+        known = set(options(cls)) - {"models"} | {"model"}
+        unknown = [f"{show(k)} is not an option of an experiment{suggest(k, known)}" for k in table if k not in known]
+        table = {key: value for key, value in table.items() if key in known}
+        if "data" not in table and "data" not in changes:
+            unknown.append("data is missing: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'")
+            table["data"] = {"synthetic": "realistic"}  # for the other checks
         for key in ("data", "test", "valid", "user_edges", "item_edges"):
-            if isinstance(table.get(key), str) and (beside := path.parent / table[key]).exists():
-                table[key] = beside
-        return cls(models=models, name=table.pop("name", path.stem), **table)
+            table[key] = _beside(path, table[key]) if key in table else None
+        given = {key: value for key, value in table.items() if value is not None}
+        given = {"models": given.pop("model", []), "name": clean(path.stem), **given, **changes}
+        made = cls(**given)
+        check_options(made, str(path), tuple(unknown))
+        return made
 
     def run(self, on_progress: Progress | None = None, storage: Path | None = None) -> Results:
         """Fit and evaluate every entry.
@@ -99,9 +142,6 @@ class Experiment:
         start = time.perf_counter()
         self.check()
         entries = self.entries()
-        two = self.between
-        if two and (len(two) != 2 or not {entry.label for entry in entries}.issuperset(two)):
-            raise CorankError(f"between = {two!r}: give the labels of two rows, such as between = ['MF', 'GRMF, G']")
         metrics = metrics_of(self.metrics_used())
         parts = [self.make_split(seed) for seed in self.seeds or (self.seed,)]
         self._opened = None  # the file may have changed by the next run
@@ -111,37 +151,36 @@ class Experiment:
         entries = [] if plan.stopped else [entry for entry in entries if entry.label not in plan.left_out]
         done: list[Row] = []
         failed: dict[str, str] = {}
-        for number, entry in enumerate(entries, 1):
+        for place, entry in enumerate(entries, 1):
             watch = Watch(entry.label, on_progress)
-            if watch(event="start", row=number, of=len(entries)):
+            if watch(event="start", row=place, of=len(entries)):
                 break
             try:
                 row = run_entry(self, entry, parts, watch, storage)
-            except CorankError as why:
-                # An entry that cannot be run (no timestamps, too many items for the memory) must not stop the others.
-                failed[entry.label] = str(why)
-                logger.warning("%s: %s", entry.label, why)
-                watch(event="failed", why=str(why))
+            except Exception as why:
+                # An entry that cannot be run (no timestamps, too little memory, a defect) must not cost the others.
+                failed[entry.label] = reason(why)
+                unexpected = None if isinstance(why, CorankError) else why
+                logger.warning("%s: %s", entry.label, failed[entry.label], exc_info=unexpected)
+                watch(event="failed", why=failed[entry.label])
                 continue
             if row is None:
                 break
             done.append(row)
             if watch(event="done", report=row.report):
                 break
-        _sort(done, metrics[0], failed)
+        metrics = _sort(done, metrics, failed)
         left = tuple(e.label for e in entries if e.label not in failed and e.label not in {row.label for row in done})
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
         between = tuple(self.between)
         return Results(parts[0], done, names, self.name, seconds, failed, left, between, one_split, plan.left_out)
 
     def check(self) -> None:
-        """Raise one sentence for the first mistake that can be found without opening the data."""
+        """Raise one error with all mistakes that can be found without opening the data."""
         check_options(self)
 
     def entries(self) -> list[Entry]:
         """The rows to run, checked before anything is fitted; all models of the task where none are named."""
-        if isinstance(self.models, str):
-            raise CorankError(f"models={self.models!r}: give a list, such as [{self.models!r}]")
         return [make_entry(asked, self.task, self.seed) for asked in self.models or self._models_of_task()]
 
     def metrics_used(self) -> tuple[AnyMetric, ...]:
@@ -208,13 +247,31 @@ class Experiment:
             )
 
 
-def _sort(rows: list[Row], metric: Metric, failed: Mapping[str, str]) -> None:
-    """Sort finished rows by the metric, best first; an error where there is nothing to sort."""
+def _beside(path: Path, name: Any) -> Any:
+    """The file of that name in the folder of an experiment, if there is one; else the name."""
+    try:
+        beside = path.parent / name
+        return beside if name and beside.exists() else name
+    except (TypeError, ValueError, OSError):  # no name of a file: the schema says so
+        return name
+
+
+def _sort(rows: list[Row], metrics: tuple[Metric, ...], failed: Mapping[str, str]) -> tuple[Metric, ...]:
+    """Sort finished rows by the first metric, best first; an error where there is nothing to sort.
+
+    A metric that is defined for no user cannot decide: the next one does. Returns the metrics, the deciding one first.
+    """
     if not rows:
         reasons = "; ".join(f"{k}: {v}" for k, v in failed.items())
         raise CorankError(reasons or "stopped before any row was finished")
-    if all(math.isnan(row.report[metric.name]) for row in rows):
-        raise CorankError(f"{metric.name} is defined for no user here, so no row is best: choose another metric")
-    sign = -1 if metric.higher_is_better else 1
+    defined = [m for m in metrics if not all(math.isnan(row.report[m.name]) for row in rows)]
+    if not defined:
+        named = " and ".join(m.name for m in metrics)
+        raise CorankError(f"{named}: defined for no user here, so no row is best: choose another metric")
+    first = defined[0]
+    if first is not metrics[0]:
+        logger.warning("%s is defined for no user here: rows are sorted by %s", metrics[0].name, first.name)
+    sign = -1 if first.higher_is_better else 1
     # A metric that is defined for no user is NaN, and such a row is last.
-    rows.sort(key=lambda row: (math.isnan(row.report[metric.name]), sign * row.report[metric.name]))
+    rows.sort(key=lambda row: (math.isnan(row.report[first.name]), sign * row.report[first.name]))
+    return first, *(m for m in metrics if m is not first)

@@ -1,17 +1,17 @@
-"""The options of an experiment: defaults per task and protocol, and the checks that need no data."""
+"""The options of an experiment together: defaults per task and protocol, and options that contradict each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from ..data import Dataset
 from ..data.split import Split
-from ..errors import CorankError, suggest
-from ..evaluation.protocol import as_protocol
+from ..errors import several, show
+from ..evaluation.metrics import metrics_of
+from ..model import Model
 from ..reading.edge_tables import edge_file
-from .source import COLUMNS
+from .kinds import Mistakes, raised
+from .schema import mistakes
 
 if TYPE_CHECKING:
     from .experiment import Experiment
@@ -27,72 +27,102 @@ METRICS = {
 TASKS = {"implicit": "full", "explicit": "rated", "sequential": "full"}
 
 
-def check_options(experiment: Experiment) -> None:
-    """Raise one sentence for the first mistake that can be found without opening the data."""
-    for names, kind, what in (
-        (("tune", "negatives", "seed"), int, "a whole number of 0 or more"),
-        (("refit", "popular", "curves", "keep", "estimate"), bool, "true or false"),
-        (("name", "protocol", "task"), str, "a text"),
-    ):
-        for name in names:
-            value: Any = getattr(experiment, name)
-            if type(value) is not kind or (isinstance(value, int) and value < 0):
-                raise CorankError(f"{name} = {value!r}: {name} must be {what}")
-    for seed in experiment.seeds:
-        if type(seed) is not int or seed < 0:
-            raise CorankError(f"seeds has {seed!r}: a seed is a whole number of 0 or more")
-    for name in ("relevant", "positive"):
-        value = getattr(experiment, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise CorankError(f"{name} = {value!r}: {name} must be a number")
-    if not isinstance(experiment.gain, str):
-        raise CorankError(
-            f"gain = {experiment.gain!r}: gain is that of NDCG, 'binary' or 'exponential'; two rows that count as 0 % "
-            "and 100 % are given with between"
-        )
-    _check_protocol(experiment)
-    if not isinstance(experiment.columns, Mapping):
-        raise CorankError(f"columns = {experiment.columns!r}: give a table, such as columns = {{user = 'who'}}")
-    for key, value in experiment.columns.items():
-        if key not in COLUMNS:
-            raise CorankError(f"columns has no {key!r}{suggest(str(key), COLUMNS)}")
-        if not isinstance(value, str | bool):
-            raise CorankError(f"columns: {key} = {value!r} must be the name of a column")
-    if not isinstance(experiment.data, Dataset | Split | str | Path | Mapping):
-        raise CorankError(f"data = {experiment.data!r}: give a Dataset, a Split, a file or the name of a dataset")
-    for name in ("test", "valid"):
-        value = getattr(experiment, name)
-        if value is not None and not isinstance(value, Dataset | str | Path):
-            raise CorankError(f"{name} = {value!r}: give a Dataset or a file with the {name} rows")
-    given = experiment.test is not None or experiment.valid is not None
-    if isinstance(experiment.data, Split) and (given or experiment.split != "auto"):
-        raise CorankError("data is a Split already: leave out split, test and valid, or give the rows as a Dataset")
-    _check_edges(experiment)
+def check_options(experiment: Experiment, where: str = "", more: Iterator[str] | tuple[str, ...] = ()) -> None:
+    """Raise one error with all mistakes that can be found without opening the data.
+
+    where : the file that they are in. more : mistakes that were found before.
+    """
+    alone = list(mistakes(experiment))
+    wrong = {name for name, _ in alone}
+    found = [*more, *(sentence for _, sentence in alone)]
+    for names, contradiction in CONTRADICTIONS:
+        if wrong.isdisjoint(names):  # what is wrong by itself is said once
+            found += contradiction(experiment)
+    if found:
+        raise several(found, where)
 
 
-def _check_protocol(experiment: Experiment) -> None:
-    if experiment.task not in TASKS:
-        raise CorankError(f"there is no task {experiment.task!r}{suggest(str(experiment.task), TASKS)}")
-    options = experiment.protocol_options()
-    kind = options.pop("protocol")
-    if kind not in METRICS:
-        raise CorankError(f"there is no protocol {experiment.protocol!r}{suggest(experiment.protocol, METRICS)}")
-    if kind != "sampled" and (experiment.negatives != 100 or experiment.popular):
-        raise CorankError(f"negatives and popular belong to protocol 'sampled', and this one is {kind!r}")
-    as_protocol(kind, 1, "none", seed=experiment.seed, **options)
+def _protocol(asked: Experiment) -> Mistakes:
+    kind = asked.protocol or TASKS[asked.task]
+    if kind != "sampled" and (asked.negatives != 100 or asked.popular):
+        yield f"negatives and popular belong to protocol 'sampled', and this one is {kind!r}: drop them, or change it"
 
 
-def _check_edges(experiment: Experiment) -> None:
+def _metrics(asked: Experiment) -> Mistakes:
+    kind = asked.protocol or TASKS[asked.task]
+    for one in metrics_of(asked.metrics_used()):
+        if "top" in one.needs and kind != "full":
+            yield f"metrics: {one.name} is computed from top-k lists: it needs protocol 'full', not {kind!r}"
+
+
+def _given_split(asked: Experiment) -> Mistakes:
+    if isinstance(asked.data, Split):
+        if asked.test is not None or asked.valid is not None or asked.split != "auto":
+            yield "data is a Split already: leave out split, test and valid, or give the rows as a Dataset"
+    elif asked.valid is not None and asked.test is None:
+        yield f"valid = {show(str(asked.valid))} needs test rows beside it: give test = ... (--test) too"
+    elif asked.test is not None and asked.split != "auto":
+        yield f"split {asked.split!r} divides the rows, and test = {show(str(asked.test))} has divided them: drop one"
+
+
+def _generated(asked: Experiment) -> Mistakes:
+    if isinstance(asked.data, Mapping):
+        for name in ("test", "valid", "columns"):
+            if getattr(asked, name):
+                yield f"{name} is for data of files, and this data is generated: leave {name} out"
+        if asked.split in ("published", {"name": "published"}):
+            yield "split 'published' is for data with a split of its own, and this data is generated: use 'auto'"
+
+
+def _edges(asked: Experiment) -> Mistakes:
     """Files of edges must exist, and need data that has no graph or split yet."""
     for name in ("user_edges", "item_edges"):
-        path = getattr(experiment, name)
+        path = getattr(asked, name)
         if path is None:
             continue
-        if not isinstance(path, str | Path):
-            raise CorankError(f"{name} = {path!r}: give the name of a file with one row per edge")
-        edge_file(path, experiment.data)
-        if isinstance(experiment.data, Split | Mapping):
-            raise CorankError(
+        yield from raised(edge_file, path, asked.data)
+        if isinstance(asked.data, Split | Mapping):
+            yield (
                 f"{name} needs a table, a named dataset or a Dataset, and this data is generated or split already: "
                 "give it the graph first"
             )
+
+
+def _curves(asked: Experiment) -> Mistakes:
+    if asked.curves:
+        for name in ("tune", "seeds", "refit", "keep", "between"):
+            if getattr(asked, name):
+                yield f"curves = true fits each row as it is, with one seed, and {name} would have no effect: drop one"
+
+
+def _between(asked: Experiment) -> Mistakes:
+    if not asked.between:
+        return
+    labels = [_label(row) for row in asked.models]
+    if len(asked.between) != 2 or not set(labels).issuperset(asked.between) or len(set(asked.between)) != 2:
+        yield f"between = {list(asked.between)!r}: give the labels of two rows, such as between = ['MF', 'GRMF, G']"
+
+
+def _label(row: object) -> str:
+    if isinstance(row, Model):
+        return str(getattr(row, "label", type(row).name()))
+    return str(row.get("label", row["name"])) if isinstance(row, Mapping) else str(row)
+
+
+def _seeds(asked: Experiment) -> Mistakes:
+    for place, row in enumerate(asked.models, 1):
+        if asked.seeds and isinstance(row, Mapping) and "seed" in row:
+            yield f"model {place}: seed = {show(row['seed'])} has no effect beside seeds: drop one"
+
+
+# The options that each looks at: where one of them is wrong by itself, there is nothing to compare.
+CONTRADICTIONS: tuple[tuple[tuple[str, ...], Callable[[Experiment], Mistakes]], ...] = (
+    (("task", "protocol", "negatives", "popular"), _protocol),
+    (("task", "protocol", "metrics"), _metrics),
+    (("data", "split", "test", "valid"), _given_split),
+    (("data", "split", "test", "valid", "columns"), _generated),
+    (("data", "user_edges", "item_edges"), _edges),
+    (("curves", "tune", "seeds", "refit", "keep", "between"), _curves),
+    (("between", "models"), _between),
+    (("seeds", "models"), _seeds),
+)

@@ -12,9 +12,11 @@ from ..data import Dataset
 from ..data import split as splits
 from ..data.split import Split
 from ..errors import NotWritten, Stopped
-from ..evaluation.evaluate import evaluate
+from ..evaluation.evaluate import evaluate, require_predictions
+from ..evaluation.metrics import metrics_of
 from ..evaluation.seeds import pooled, spread
 from ..model import Model
+from ..names import inside
 from .entries import Entry
 from .results import Row
 
@@ -55,6 +57,7 @@ def run_entry(
 ) -> Row | None:
     """Tune on the first split, then fit and test on each of them, one per seed; None if the callback asked to stop."""
     model, trials = entry.model, 0
+    require_predictions(model, metrics_of(experiment.metrics_used()))
     if experiment.tune and not model.oracle:
         model, trials = _tuned(experiment, entry, parts[0], watch, storage)
     reports = []
@@ -66,7 +69,7 @@ def run_entry(
         # Of a given split all training rows are learned from in the end, except where early stopping needs some.
         whole = split.valid_from_train and model.params().get("patience") is None
         final = split.refit() if experiment.refit or whole else split
-        train = _thinned(final.train, entry, seed)
+        train = rows_of(final.train, entry, seed)
         kept = storage / "learned" if experiment.keep and storage is not None else None
         try:
             model = _fitted(model, train, final.valid, watch, kept)
@@ -85,17 +88,18 @@ def _tuned(experiment: Experiment, entry: Entry, split: Split, watch: Watch, sto
 
     found = tune(
         entry.model,
-        dataclasses.replace(split, train=_thinned(split.train, entry, experiment.seed)),
+        dataclasses.replace(split, train=rows_of(split.train, entry, experiment.seed)),
         metric=experiment.metrics_used()[0],
         trials=experiment.tune,
-        storage=None if storage is None else storage / experiment.name,
+        storage=None if storage is None else inside(storage, experiment.name),
         on_trial=watch.goes_on,
         **experiment.protocol_options(),
     )
     return found.model(), found.trials
 
 
-def _thinned(train: Dataset, entry: Entry, seed: int) -> Dataset:
+def rows_of(train: Dataset, entry: Entry, seed: int) -> Dataset:
+    """The training rows of one entry."""
     return train if entry.at_most is None else splits.thinned(train, entry.at_most, seed)
 
 

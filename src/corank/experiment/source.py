@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from ..data import Dataset
 from ..data import split as splits
 from ..data.given import align
 from ..data.split import Split
-from ..errors import CorankError, suggest
+from ..errors import CorankError, several, suggest
+from .schema import SPLITS, split_mistakes
 
 logger = logging.getLogger("corank")
-SPLITS = ("leave_last_out", "holdout", "time_cut", "fixed_per_user", "strong_generalization", "cold_users")
 DRAW_USERS = ("strong_generalization", "cold_users")  # the seed decides which users are tested
-COLUMNS = ("user", "item", "value", "time", "separator", "header", "layout", "duplicates", "values")
 
 
 def open_rows(source: str | Path, *, positive: float | None = None, **columns: Any) -> Dataset:
@@ -33,6 +32,8 @@ def open_rows(source: str | Path, *, positive: float | None = None, **columns: A
 def _at_least(positive: float | None, data: Dataset) -> Dataset:
     if positive is None:
         return data
+    if not math.isfinite(positive):
+        raise CorankError(f"positive = {positive}: it must be a finite number, such as 4")
     data = data.take(data.value >= positive).compact()
     if len(data) == 0:
         raise CorankError(f"no row has a value of {positive:g} or more: lower positive")
@@ -57,6 +58,7 @@ def opened(
     A split other than 'auto' and 'published' divides all rows anew, which is said.
     """
     edges = (user_edges, item_edges)
+    split = _named(split)
     if valid is not None and test is None:
         raise CorankError(f"valid = {str(valid)!r} needs test rows beside it: give test = ... (--test) too")
     if test is not None:
@@ -97,6 +99,11 @@ def opened(
     return _part(data, columns, positive).with_graph(*edges)
 
 
+def _named(split: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
+    """A table with nothing but a name is that name; an empty one is the default."""
+    return split if isinstance(split, str) or split.keys() - {"name"} else str(split.get("name", "auto"))
+
+
 def _part(rows: Any, columns: Mapping[str, Any], positive: float | None) -> Dataset:
     if isinstance(rows, str | Path):
         return open_rows(rows, positive=positive, **dict(columns))
@@ -123,26 +130,20 @@ def cut(
     rated : the task is to order a user's ratings, so that 'auto' does not split by time.
     ordered : the task depends on the order of the rows, so that 'auto' takes that of the file where there are no times.
     """
+    if wrong := list(split_mistakes("split", split)):
+        raise several(wrong)
+    split = _named(split)
     options = {"name": split} if isinstance(split, str) else dict(split)
-    name = options.pop("name", "auto")
+    name = options.pop("name")
     if name == "auto":
         # By time where there are timestamps; without them the last row has no meaning.
-        if options:
-            raise CorankError(f"split: {next(iter(options))!r} needs a name beside it{suggest('', SPLITS)}")
         by_order = (data.time is not None or ordered) and not rated
         # A tenth of fewer than ten rows is none, and searches need validation rows.
         short = np.median(np.unique(data.user, return_counts=True)[1]) < 10
         name = "leave_last_out" if by_order else "holdout"
         options = {} if by_order else {"by": "user", "valid": 0.2 if short else 0.1}
-    if name not in SPLITS:
-        raise CorankError(f"there is no split {name!r}{suggest(str(name), SPLITS)}")
-    function = getattr(splits, name)
-    if "seed" in inspect.signature(function).parameters:
+    if "seed" in SPLITS[name]:
         options = {"seed": seed, **options}
-    known = [p for p in inspect.signature(function).parameters if p != "data"]
-    for key in options:
-        if key not in known:
-            raise CorankError(f"split {name} has no option {key!r}{suggest(str(key), known or ['none'])}")
     notes: tuple[str, ...] = ()
     if data.time is None and (ordered or name == "leave_last_out"):
         if name == "leave_last_out":
@@ -150,15 +151,8 @@ def cut(
         else:
             notes = (f"no times, and {name} does not look at the order of the file",)
         logger.warning(*notes)
-    try:
-        made: Split = function(data, **options)
-        return dataclasses.replace(made, notes=notes)
-    except TypeError:
-        given = ", ".join(f"{k}={v!r}" for k, v in options.items())
-        needed = [k for k, p in inspect.signature(function).parameters.items() if k != "data" and p.default is p.empty]
-        missing = [k for k in needed if k not in options]
-        why = f"{missing[0]} must be given, e.g. {missing[0]} = 50" if missing else "an option has the wrong type"
-        raise CorankError(f"split {name}({given}): {why}") from None
+    made: Split = getattr(splits, name)(data, **options)
+    return dataclasses.replace(made, notes=notes)
 
 
 def same_rows(one: Dataset, other: Dataset) -> bool:

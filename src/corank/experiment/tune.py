@@ -25,6 +25,7 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import AnyMetric
 from ..evaluation.metrics import metric as find_metric
 from ..model import Model
+from ..names import inside
 from ..params import params_of
 
 OnTrial = Callable[[dict[str, Any]], bool | None]
@@ -191,7 +192,7 @@ def _storage(folder: str | Path | None, name: str) -> Any:
 
     from .journal import Journal
 
-    path = Path(folder) / f"{name}.journal"
+    path = inside(Path(folder), name, ".journal")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return JournalStorage(Journal(str(path)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import Array, Dataset
 from ..data.split import Split
-from ..errors import CorankError
+from ..errors import CorankError, reason
 from . import data_charts, model_charts
 from .formatting import metric_title
 from .leaderboard import Line
@@ -19,6 +20,8 @@ from .svg import short
 
 if TYPE_CHECKING:
     from ..experiment.results import Results
+
+logger = logging.getLogger("corank")
 
 MOST_CURVES = 8  # more cannot be told apart
 LIST_LENGTH = 10  # of the lists whose popularity bias is shown
@@ -33,69 +36,114 @@ class Figure(NamedTuple):
     caption: str
 
 
+Maker = tuple[str, Callable[[], Figure | None]]  # a title, and what draws it; None where there is nothing to see
+
+
+def drawn(makers: Iterable[Maker]) -> Iterator[Figure]:
+    """The figures that have information. One that cannot be drawn costs no other: its reason takes its place."""
+    for title, make in makers:
+        try:
+            figure = make()
+        except Exception as why:
+            logger.warning("the figure '%s' is missing: %s", title, reason(why))
+            yield Figure(title, "", f"This figure is missing: {reason(why)}.")
+            continue
+        if figure is not None:
+            yield figure
+
+
 def model_figures(results: Results, board: Sequence[Line]) -> Iterator[Figure]:
     """Charts that compare the models; a chart without information is left out."""
     first = results.metrics[0]
-    name = metric_title(first)
     rows = [b for b in board if np.isfinite(b.row.report[first])]
     if not rows:
-        return
+        return iter(())
     curves = [b for b in rows if not b.row.oracle]
     if len(curves) > MOST_CURVES:  # the best ones, and the worst for scale
         curves = [*curves[: MOST_CURVES - 1], curves[-1]]
     oracles = [b.label for b in board if b.row.oracle]
     looks = styles([b.label for b in board], oracles, [b.label for b in curves])
+    shown = [b for b in rows if b.row.oracle][:1] + curves
+    return drawn(
+        [
+            (f"{metric_title(first)} of each model", lambda: _means(rows, first, looks)),
+            ("Wins and losses", lambda: _wins(rows, board)),
+            ("Distribution over users", lambda: _per_user(shown, first, looks)),
+            ("Accuracy against training time", lambda: _cost(results, rows, first, looks)),
+            ("Accuracy by user activity", lambda: _by_activity(results.split, shown, first, looks)),
+            ("Popularity bias", lambda: _bias(results.split, board)),
+            ("Novelty and coverage", lambda: _novelty(results, board, looks)),
+        ]
+    )
+
+
+def data_figures(split: Split, data: Dataset) -> Iterator[Figure]:
+    """Charts of the dataset."""
+
+    def popularity() -> Figure:
+        return Figure(
+            "Popularity",
+            data_charts.concentration(np.bincount(data.item, minlength=len(data.items))),
+            "The closer the curve is to the upper left corner, the fewer items account for most interactions.",
+        )
+
+    def activity() -> Figure:
+        chart = data_charts.activity(np.bincount(data.user, minlength=len(data.users)))
+        return Figure("Activity", chart, "Users by number of interactions, on a logarithmic axis.")
+
+    def values() -> Figure | None:
+        if data.value.min() == data.value.max():
+            return None
+        return Figure("Values", data_charts.ratings(data.value), "Distribution of the values (ratings, counts).")
+
+    def times() -> Figure | None:
+        past, future = split.train.time, split.test.time
+        if past is None or future is None or min(past.min(), future.min()) == max(past.max(), future.max()):
+            return None
+        return Figure("Time", data_charts.over_time(past, future), "Training and test interactions over time.")
+
+    return drawn([("Popularity", popularity), ("Activity", activity), ("Values", values), ("Time", times)])
+
+
+def _means(rows: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure:
+    name = metric_title(first)
     marks = [model_charts.Mark(b.label, b.row.report[first], *b.row.report.interval[first], b.row.oracle) for b in rows]
-    yield Figure(
+    return Figure(
         f"{name} of each model",
         model_charts.intervals(marks, looks, name),
         "Mean over users with its 95% confidence interval. Models whose intervals overlap can still differ "
         "significantly: the test in the table is paired by user.",
     )
+
+
+def _wins(rows: Sequence[Line], board: Sequence[Line]) -> Figure | None:
     compared = {b.label: (b.versus.better, b.versus.equal, b.versus.worse) for b in rows if b.versus is not None}
     best = next((b for b in board if b.best), board[0])
-    if compared:
-        yield Figure(
-            f"Wins and losses against {short(best.label)}",
-            model_charts.stacked_bars(compared, ("better", "equal", "worse"), (ACCENT, FAINT, WARM), "wins"),
-            f"Share of users for whom a model is better than, equal to or worse than {best.label}. A model with a "
-            "worse mean can still be the better one for many users.",
-        )
-    shown = [b for b in rows if b.row.oracle][:1] + curves
-    users = _per_user(shown, first, looks)
-    if users is not None:
-        yield users
+    if not compared:
+        return None
+    return Figure(
+        f"Wins and losses against {short(best.label)}",
+        model_charts.stacked_bars(compared, ("better", "equal", "worse"), (ACCENT, FAINT, WARM), "wins"),
+        f"Share of users for whom a model is better than, equal to or worse than {best.label}. A model with a "
+        "worse mean can still be the better one for many users.",
+    )
+
+
+def _cost(results: Results, rows: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
     contenders = {b.label: (b.row.report.fit_seconds, b.row.report[first]) for b in rows if not b.row.oracle}
     contenders = {k: (max(x, 1e-4), y) for k, (x, y) in contenders.items() if np.isfinite(x)}
     ceiling = next(((b.label, b.row.report[first]) for b in rows if b.row.oracle), None)
-    if contenders:
-        corner = "upper" if results.metric(first).higher_is_better else "lower"
-        yield Figure(
-            "Accuracy against training time",
-            model_charts.scatter(contenders, looks, "cost", "training time", name, seconds=True, ceiling=ceiling),
-            f"Time of the final fit, on a logarithmic axis. The best trade-offs are in the {corner} left corner.",
-        )
-    active = _by_activity(results.split, shown, first, looks)
-    if active is not None:
-        yield active
-    yield from _popularity(results, board, looks)
-
-
-def data_figures(split: Split, data: Dataset) -> Iterator[Figure]:
-    """Charts of the dataset."""
-    by_item = np.bincount(data.item, minlength=len(data.items))
-    by_user = np.bincount(data.user, minlength=len(data.users))
-    yield Figure(
-        "Popularity",
-        data_charts.concentration(by_item),
-        "The closer the curve is to the upper left corner, the fewer items account for most interactions.",
+    if not contenders:
+        return None
+    corner = "upper" if results.metric(first).higher_is_better else "lower"
+    chart = model_charts.scatter(
+        contenders, looks, "cost", "training time", metric_title(first), seconds=True, ceiling=ceiling
     )
-    yield Figure("Activity", data_charts.activity(by_user), "Users by number of interactions, on a logarithmic axis.")
-    if data.value.min() < data.value.max():
-        yield Figure("Values", data_charts.ratings(data.value), "Distribution of the values (ratings, counts).")
-    past, future = split.train.time, split.test.time
-    if past is not None and future is not None and min(past.min(), future.min()) < max(past.max(), future.max()):
-        yield Figure("Time", data_charts.over_time(past, future), "Training and test interactions over time.")
+    return Figure(
+        "Accuracy against training time",
+        chart,
+        f"Time of the final fit, on a logarithmic axis. The best trade-offs are in the {corner} left corner.",
+    )
 
 
 def _per_user(shown: Sequence[Line], first: str, looks: dict[str, Style]) -> Figure | None:
@@ -153,9 +201,8 @@ def _by_activity(split: Split, shown: Sequence[Line], first: str, looks: dict[st
     )
 
 
-def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]) -> Iterator[Figure]:
-    """How popular the recommended items are, and how much of the catalogue is recommended at all."""
-    split = results.split
+def _bias(split: Split, board: Sequence[Line]) -> Figure | None:
+    """How popular the recommended items are."""
     tier = _tiers(split.train)
     bars: dict[str, tuple[float, ...]] = {
         "(training data)": _tier_shares(tier[split.train.item]),
@@ -165,26 +212,33 @@ def _popularity(results: Results, board: Sequence[Line], looks: dict[str, Style]
         codes = _recommended(b, split)
         if codes is not None and codes.size:
             bars[b.label] = _tier_shares(tier[codes])
-    if len(bars) > 2:
-        yield Figure(
-            "Popularity bias",
-            model_charts.stacked_bars(bars, ("top 1% of the items", "next 9%", "other 90%"), TIERS, "bias", gap=2),
-            f"Share of the top-{LIST_LENGTH} recommendations by popularity of the items. The test data shows the "
-            "ground truth.",
-        )
+    if len(bars) == 2:
+        return None
+    return Figure(
+        "Popularity bias",
+        model_charts.stacked_bars(bars, ("top 1% of the items", "next 9%", "other 90%"), TIERS, "bias", gap=2),
+        f"Share of the top-{LIST_LENGTH} recommendations by popularity of the items. The test data shows the "
+        "ground truth.",
+    )
+
+
+def _novelty(results: Results, board: Sequence[Line], looks: dict[str, Style]) -> Figure | None:
+    """How much of the catalogue is recommended at all, and how popular it is."""
     names = [m for m in results.metrics if m.partition("@")[0] in ("coverage", "novelty")]
     both = {m.partition("@")[0]: m for m in reversed(names)}
-    if len(both) == 2:
-        points = {b.label: (b.row.report[both["novelty"]], b.row.report[both["coverage"]]) for b in board}
-        points = {label: xy for label, xy in points.items() if np.isfinite(xy).all()}
-        if points:
-            novelty, coverage = metric_title(both["novelty"]), metric_title(both["coverage"])
-            yield Figure(
-                "Novelty and coverage",
-                model_charts.scatter(points, looks, "novelty", f"{novelty} in bits", coverage, in_percent=True),
-                "To the right: less popular items are recommended (one bit = half as many users). Up: more of the "
-                "catalogue is recommended to at least one user.",
-            )
+    if len(both) < 2:
+        return None
+    points = {b.label: (b.row.report[both["novelty"]], b.row.report[both["coverage"]]) for b in board}
+    points = {label: xy for label, xy in points.items() if np.isfinite(xy).all()}
+    if not points:
+        return None
+    novelty, coverage = metric_title(both["novelty"]), metric_title(both["coverage"])
+    return Figure(
+        "Novelty and coverage",
+        model_charts.scatter(points, looks, "novelty", f"{novelty} in bits", coverage, in_percent=True),
+        "To the right: less popular items are recommended (one bit = half as many users). Up: more of the "
+        "catalogue is recommended to at least one user.",
+    )
 
 
 def _tiers(train: Dataset) -> NDArray[np.int8]:

@@ -11,7 +11,7 @@ from ..atomic import write_text
 from .figures import Figure, data_figures, model_figures
 from .formatting import plain
 from .leaderboard import setting, verdict
-from .sections import method, notes, portrait, table
+from .sections import attempt, method, notes, portrait, table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def write_html(results: Results, path: str | Path, *, command: str = "") -> None:
-    """Write the report as one self-contained file: no script, no request. command : what reproduces it."""
+    """Write the report as one self-contained file: no script, no request. command : what reproduces it.
+
+    A figure or section that cannot be made is named with the reason; the leaderboard is there all the same.
+    """
     board, best = results.lines, results.best
-    data = results.split.all_rows()
-    facts = data.describe()
-    size = f"{facts.users:,} users · {facts.items:,} items · {facts.rows:,} interactions"
+    missing: list[str] = []
+    data = attempt(missing, "the dataset", results.split.all_rows)
+    facts = None if data is None else attempt(missing, "the statistics of the dataset", data.describe)
+    size = f"{facts.users:,} users · {facts.items:,} items · {facts.rows:,} interactions · " if facts else ""
     heads, cells = table(results, board)
     rows = [
         {
@@ -35,19 +39,21 @@ def write_html(results: Results, path: str | Path, *, command: str = "") -> None
         }
         for line, row in zip(board, cells, strict=True)
     ]
+    of_models = attempt(missing, "the charts of the models", lambda: _with_svg(model_figures(results, board)))
+    of_data = data and attempt(missing, "the charts of the data", lambda: _with_svg(data_figures(results.split, data)))
     page = environment().get_template("report.html.jinja")
     text = page.render(
         name=results.name,
-        summary=f"{size} · {results.split.name}",
+        summary=f"{size}{results.split.name}",
         best=best.label,
-        verdict=verdict(results).removeprefix(best.label),
+        verdict=attempt(missing, "the summary", lambda: verdict(results).removeprefix(best.label)) or "",
         heads=heads,
         rows=rows,
-        notes=notes(results, board),
-        model_figures=_with_svg(model_figures(results, board)),
-        portrait=portrait(facts),
-        data_figures=_with_svg(data_figures(results.split, data)),
-        method=method(results),
+        model_figures=of_models or [],
+        portrait=(facts and attempt(missing, "the statistics of the dataset", lambda: portrait(facts))) or [],
+        data_figures=of_data or [],
+        method=attempt(missing, "the evaluation setup", lambda: method(results)) or [],
+        notes=[*(attempt(missing, "the notes", lambda: notes(results, board)) or []), *missing],
         command=command,
     )
     write_text(path, text)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import CorankError
+from ..errors import reason
 from .formatting import count_of, format_duration, format_interval, format_p, format_value, metric_title, plain
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def lines(results: Results) -> list[Line]:
         try:
             found = compare(contenders, first, against=reference, test="randomization")
             versus = {row.model: row for row in found.rows}
-        except CorankError as why:  # the metric is defined for no user: a leaderboard without tests is still one
-            logger.warning("no significance tests: %s", why)
+        except Exception as why:  # the metric is defined for no user: a leaderboard without tests is still one
+            logger.warning("no significance tests: %s", reason(why))
     return [Line(label, row, row is best, versus.get(label)) for label, row in named]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..atomic import write_text
 from .formatting import plain
 from .leaderboard import setting, verdict
-from .sections import method, notes, portrait, table
+from .sections import attempt, method, notes, portrait, table
 
 if TYPE_CHECKING:
     from ..experiment.results import Results
@@ -24,23 +24,24 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "", tit
     title : the heading; the name of the experiment when absent.
     """
     board = results.lines
-    facts = results.split.all_rows().describe()
+    missing: list[str] = []
+    facts = attempt(missing, "the statistics of the dataset", lambda: portrait(results.split.all_rows().describe()))
     heads, cells = table(results, board)
+    setup = attempt(missing, "the evaluation setup", lambda: method(results))
+    remarks = attempt(missing, "the notes", lambda: notes(results, board)) or []
     page = [
         f"# {_escaped(title or results.name)}",
-        _escaped(verdict(results)),
+        _escaped(attempt(missing, "the summary", lambda: verdict(results)) or ""),
         "## Leaderboard",
         md_table(heads, [[value + (f" {detail}" if detail else "") for value, detail in row] for row in cells]),
-        "\n".join(f"- {_escaped(note)}" for note in notes(results, board)),
+        "\n".join(f"- {_escaped(note)}" for note in [*remarks, *missing]),
         "## Hyper-parameters",
         md_table(
             ("", "hyper-parameters", "seed", "settings tried on validation"),
             [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), str(b.row.trials)) for b in board],
         ),
-        "## Dataset",
-        md_table(("", ""), portrait(facts)),
-        "## Evaluation setup",
-        md_table(("", ""), method(results)),
+        *(["## Dataset", md_table(("", ""), facts)] if facts else []),
+        *(["## Evaluation setup", md_table(("", ""), setup)] if setup else []),
     ]
     if command:
         page.append(f"Made with\n\n    {plain(command)}")

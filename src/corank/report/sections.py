@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import math
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import __version__
+from ..errors import reason
 from .formatting import count_of, format_duration, format_interval, format_p, format_value, metric_title
 from .leaderboard import STARS_MEAN, Line, p_note
 
@@ -18,7 +20,20 @@ if TYPE_CHECKING:
     from ..data.describe import Description, Spread
     from ..experiment.results import Results
 
+Made = TypeVar("Made")
+logger = logging.getLogger("corank")
+
 PARTS = ("numpy", "scipy", "numba", "polars", "matplotlib")
+
+
+def attempt(missing: list[str], what: str, make: Callable[[], Made]) -> Made | None:
+    """What `make` returns. If it fails, None: the report goes on, and `missing` says what is not in it, and why."""
+    try:
+        return make()
+    except Exception as why:
+        missing.append(f"Missing in this report: {what}: {reason(why)}")
+        logger.warning("%s cannot be reported: %s", what, reason(why))
+        return None
 
 
 def table(results: Results, board: Sequence[Line]) -> tuple[list[str], list[list[tuple[str, str]]]]:

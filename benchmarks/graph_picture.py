@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from corank.atomic import write_text
 from corank.data.edges import from_edges
 from corank.graph import Filter, encode
 from corank.report import palette, svg
+from corank.system.atomic import write_text
 
 from .tools import ROOT
 

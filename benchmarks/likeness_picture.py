@@ -14,12 +14,12 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
 from corank import synthetic
-from corank.atomic import write_text
 from corank.graph import side_graph
 from corank.graph.lazy_walk import shells
 from corank.models._laplacian import Laplacian
 from corank.report.model_charts import by_group
 from corank.report.palette import styles
+from corank.system.atomic import write_text
 
 from .tools import ROOT
 

@@ -11,11 +11,11 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "corank"
 
 # Parts of the package from the bottom up: a part may import parts of its own layer or of a lower one.
 LAYERS: list[tuple[str, ...]] = [
-    ("errors", "names", "limits", "atomic", "memory", "notebook"),
+    ("errors", "system", "notebook"),
     ("params", "kernels", "nn"),
     ("data",),
     ("reading", "graph", "cost"),
-    ("model_file", "answering"),
+    ("model_file", "stored", "answering"),
     ("evaluation",),
     ("checkpoint", "training", "estimate", "model"),
     ("models",),

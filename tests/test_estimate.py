@@ -14,7 +14,7 @@ import corank as cr
 from corank import estimate as estimates
 from corank.cost import Cost, Size
 from corank.estimate import Estimate, in_words
-from corank.memory import in_gigabytes
+from corank.system.memory import in_gigabytes
 
 NAMES = cr.available()
 

@@ -33,7 +33,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np, corank as cr
 from corank.kernels.threads import threads
-from corank.memory import free_bytes
+from corank.system.memory import free_bytes
 rng = np.random.default_rng(0)
 data = cr.from_arrays(user=rng.integers(0, 60, 900), item=rng.integers(0, 40, 900))
 cr.WMF(dim=8, epochs=2).fit(data).save("out/python.corank")

@@ -138,8 +138,8 @@ def _same(a: Any, b: Any) -> bool:
 
 def _trials_of_saving(kind: str, folder: Path, trials: int, draw: random.Random) -> Iterator[tuple[int, str]]:
     """A process saves two states in turn until it is killed: the file must be one of them, whole."""
-    from corank.atomic import sweep, write_text
     from corank.model_file import read_file, write_file
+    from corank.system.atomic import sweep, write_text
 
     rng = np.random.default_rng(2)
     path = folder / f"file.{kind}"

@@ -22,7 +22,7 @@ import numpy as np
 from .cost import Cost, Size
 from .data import Dataset, restricted
 from .errors import CorankError
-from .memory import free_bytes, in_gigabytes
+from .system.memory import free_bytes, in_gigabytes
 from .training import check_fit, clock
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .atomic import replacing, sweep
 from .data import Array, Vocab
 from .errors import CorankError, ModelFileError
-from .memory import free_bytes, no_room
+from .system.atomic import replacing, sweep
+from .system.memory import free_bytes, no_room
 
 FORMAT = 1
 _NO_DIGEST = "0" * 64

@@ -20,9 +20,9 @@ from .cost import Size
 from .data import Array, Dataset
 from .data.split import require_dataset
 from .errors import CorankError, Stopped
-from .memory import free_bytes, no_room, one_sentence, room_for
 from .params import check as check_params
 from .stored import check_arrays
+from .system.memory import free_bytes, no_room, one_sentence, room_for
 
 if TYPE_CHECKING:
     from .model import Model

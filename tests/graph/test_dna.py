@@ -242,7 +242,7 @@ def test_a_wrong_option_is_one_sentence(options, words):
 
 
 def test_what_cannot_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("corank.memory.free_bytes", lambda: 1e6)
+    monkeypatch.setattr("corank.system.memory.free_bytes", lambda: 1e6)
     with pytest.raises(cr.CorankError, match=r"encoding 1,000 nodes .* lower the capacity"):
         encode(random_graph(1000, 0.001), capacity=2000)
     with pytest.raises(cr.CorankError, match="raise the threshold or take Graph DNA"):

@@ -29,7 +29,7 @@ def test_a_broken_save_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The trials can fail: a save that writes to its target at once is caught."""
     broken = tmp_path / "sitecustomize.py"
     broken.write_text(
-        "import contextlib, pathlib, corank.atomic as atomic\n"
+        "import contextlib, pathlib, corank.system.atomic as atomic\n"
         "atomic.replacing = contextlib.contextmanager(lambda path: iter([pathlib.Path(path)]))\n"
     )
     before = kills.ENVIRONMENT["PYTHONPATH"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..cost import Size, scratch_memory
 from ..data import CSR, Array, row_ends
 from ..errors import CorankError, NotFitted
-from ..memory import make_room, one_sentence
+from ..system.memory import make_room, one_sentence
 from .histories import Histories, read_histories
 from .ranking import MANY, Ranking, blocks, top_k
 

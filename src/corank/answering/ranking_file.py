@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..atomic import replacing
 from ..errors import CorankError
+from ..system.atomic import replacing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import CorankError, shorten, visible
-from ..memory import ran_out, room_for
+from ..system.memory import ran_out, room_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -44,8 +44,8 @@ def synth(args: Args) -> None:
     """Write synthetic data as CSV, without its ground truth."""
     import polars as pl
 
-    from ..atomic import replacing
     from ..datasets import synthetic
+    from ..system.atomic import replacing
 
     out = Path(args.out)
     writable(out.parent)

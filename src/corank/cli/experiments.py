@@ -11,7 +11,7 @@ from typing import Any
 
 from ..data.split import Split
 from ..errors import CorankError, NotWritten, reason, show
-from ..names import clean
+from ..system.names import clean
 from .keeping import keep
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
@@ -158,9 +158,9 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
 
     What cannot be written costs nothing else: it is named, and the exit code is 1, as for a row that failed.
     """
-    from ..atomic import write_text
     from ..report import write_html
     from ..report.formatting import plain
+    from ..system.atomic import write_text
 
     model, report, table = out / "best.corank", out / "report.html", out / "results.json"
     writable(out, model, report, table)

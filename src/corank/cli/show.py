@@ -172,7 +172,7 @@ def _left(seconds: float) -> str:
 def plan_lines(plan: Any) -> list[str]:
     """What an experiment is expected to take: per row where that is worth a line, and in all."""
     from ..estimate import in_words
-    from ..memory import in_gigabytes
+    from ..system.memory import in_gigabytes
 
     if not plan.estimates:
         return []

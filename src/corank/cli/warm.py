@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..limits import cores
+from ..system.limits import cores
 
 
 class _OnCompile(logging.Handler):

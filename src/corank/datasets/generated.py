@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..data import CSR, Array, Dataset, Vocab, from_scipy
 from ..data.split import Split
 from ..errors import CorankError
-from ..memory import make_room
+from ..system.memory import make_room
 from .oracles import Oracle
 
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import write_text
 from ..data.split import Split
 from ..errors import CorankError, reason
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import Metric, metrics_of
 from ..evaluation.protocol import as_protocol
-from ..names import file_name
 from ..report import machine_facts, md_table, svg
 from ..report.formatting import format_duration, format_value, metric_title
 from ..report.palette import styles
+from ..system.atomic import write_text
+from ..system.names import file_name
 from .entries import Entry
 from .experiment import Experiment
 from .runner import Progress, Watch, rows_of

@@ -23,7 +23,7 @@ from ..data.values import words
 from ..errors import CorankError, reason, show, suggest
 from ..evaluation.metrics import AnyMetric, Metric, metrics_of
 from ..model import Model
-from ..names import clean
+from ..system.names import clean
 from .entries import Entry, make_entry, models_for, read_toml
 from .kinds import SEED, SWITCH, TEXT, number, one_of, whole
 from .options import METRICS, TASKS, check_options

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CorankError, show, suggest
-from ..names import unreadable
+from ..system.names import unreadable
 
 Mistakes = Iterator[str]  # one sentence each: key, value, rule, remedy
 

@@ -13,7 +13,7 @@ from ..data import Dataset
 from ..data.split import Split
 from ..errors import CorankError
 from ..estimate import Estimate, in_words
-from ..memory import free_bytes, no_room
+from ..system.memory import free_bytes, no_room
 from .entries import Entry
 from .runner import Progress, Watch
 

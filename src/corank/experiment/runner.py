@@ -16,7 +16,7 @@ from ..evaluation.evaluate import evaluate, require_predictions
 from ..evaluation.metrics import metrics_of
 from ..evaluation.seeds import pooled, spread
 from ..model import Model
-from ..names import inside
+from ..system.names import inside
 from .entries import Entry
 from .results import Row
 

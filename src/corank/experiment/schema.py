@@ -20,8 +20,8 @@ from ..errors import show, suggest
 from ..evaluation.metrics import metric
 from ..model import Model
 from ..models import available, find
-from ..names import LONGEST, clean
 from ..params import check, mistake, params_of
+from ..system.names import LONGEST, clean
 from .kinds import (
     FILE,
     SEED,

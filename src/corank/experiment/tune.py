@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import write_text
 from ..checkpoint import fingerprint
 from ..data.split import Split
 from ..errors import CorankError, MissingExtra
@@ -25,8 +24,9 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import AnyMetric
 from ..evaluation.metrics import metric as find_metric
 from ..model import Model
-from ..names import inside
 from ..params import params_of
+from ..system.atomic import write_text
+from ..system.names import inside
 
 OnTrial = Callable[[dict[str, Any]], bool | None]
 RANDOM = 8  # trials before the search follows earlier ones; the starts are among them

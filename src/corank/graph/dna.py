@@ -18,12 +18,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..atomic import replacing
 from ..data import CSR, Vocab, row_ends
 from ..data.edges import checked, tidy
 from ..errors import CorankError
-from ..memory import make_room
 from ..params import number, whole
+from ..system.atomic import replacing
+from ..system.memory import make_room
 
 
 @dataclass(frozen=True)

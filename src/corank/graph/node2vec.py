@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ..data import CSR
 from ..data.edges import tidy
 from ..errors import CorankError, MissingExtra
-from ..memory import make_room
 from ..params import whole
+from ..system.memory import make_room
 
 log = logging.getLogger("corank.graph")
 

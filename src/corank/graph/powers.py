@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ..data import CSR, row_ends
 from ..data.edges import symmetric, tidy
 from ..errors import CorankError, suggest
-from ..memory import make_room
 from ..params import number, whole
+from ..system.memory import make_room
 from .dna import DNA, encode
 
 KINDS = ("none", "g", "g2", "g3", "g4", "g5", "g6", "dna-1", "dna-2", "dna-3", "dna-4")

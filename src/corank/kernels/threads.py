@@ -24,7 +24,7 @@ import numpy as np
 from numba.core import event
 
 from ..errors import CorankError
-from ..limits import cores
+from ..system.limits import cores
 from .cache import KernelCache, content
 
 logger = logging.getLogger("corank.kernels")

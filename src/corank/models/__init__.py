@@ -40,10 +40,10 @@ def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
     path : the model file.
     model : the class to construct, for models of your own that are not part of corank.
     """
-    from ..memory import one_sentence
     from ..model_file import read_file, unpack
     from ..params import check
     from ..stored import check_state
+    from ..system.memory import one_sentence
 
     path = Path(path)
     with one_sentence(f"reading {path}", "free some memory, or use a smaller model"):

@@ -13,9 +13,9 @@ from ..data import CSR, Array, Dataset
 from ..data.edges import symmetric
 from ..errors import CorankError
 from ..graph.lazy_walk import shells
-from ..memory import make_room
 from ..params import param
 from ..stored import Stored, word
+from ..system.memory import make_room
 from ..training import logger
 from ._graph_options import SIDES, GraphOptions, Side
 from ._laplacian import Iterated, Laplacian, Powers, Smoothness

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data import CSR, Array, from_scipy
-from ..memory import make_room
+from ..system.memory import make_room
 from ._laplacian import sums
 
 if TYPE_CHECKING:

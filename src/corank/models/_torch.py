@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtra
-from ..memory import room_for
+from ..system.memory import room_for
 
 if TYPE_CHECKING:
     import torch as torch

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..data.columns import INTERACTIONS, Wording
 from ..errors import CorankError, shorten, suggest
-from ..memory import make_room
+from ..system.memory import make_room
 from .packed import archive_of, exists, is_table, is_zip, members, opened
 
 LARGE = 64_000_000  # bytes of a file from which the free memory is looked at before it is read

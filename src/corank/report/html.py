@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..atomic import write_text
+from ..system.atomic import write_text
 from .figures import Figure, data_figures, model_figures
 from .formatting import plain
 from .leaderboard import setting, verdict

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..atomic import write_text
+from ..system.atomic import write_text
 from .formatting import plain
 from .leaderboard import setting, verdict
 from .sections import attempt, method, notes, portrait, table

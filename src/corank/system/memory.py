@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .errors import CorankError
+from ..errors import CorankError
 from .limits import address_space, groups
 
 UNLIMITED = 1 << 60  # cgroup v1 writes a number of this size where there is no limit

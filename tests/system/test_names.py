@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corank as cr
-from corank.names import file_name, inside
+from corank.system.names import file_name, inside
 
 HOSTILE = (
     "../../escaped/here", "/etc/passwd", "..", ".", "", "a/b", "a\\b", "a_b", "\0", "a\nb", "CON", "con", "nul.txt",

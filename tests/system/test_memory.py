@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank import memory
 from corank.cost import Size
+from corank.system import memory
 
 
 def test_free_memory_is_known_here():

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from pathlib import Path
 
-from .errors import CorankError
+from ..errors import CorankError
 
 LONGEST = 100  # characters of a name; file systems allow 255 bytes, and endings are added
 # Devices of Windows, whatever their ending; files are copied between systems.

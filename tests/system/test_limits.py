@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from corank import limits
+from corank.system import limits
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_default_number_of_threads_is_that_of_the_container(machine, monkeyp
 LIMITED = """
 import resource, sys
 resource.setrlimit(getattr(resource, sys.argv[1]), (int(3e9), int(3e9)))
-from corank.limits import address_space
+from corank.system.limits import address_space
 before = address_space()
 hold = bytearray(500_000_000)
 print(before, address_space())

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import CorankError, NotWritten
+from ..errors import CorankError, NotWritten
 
 fcntl: Any
 try:

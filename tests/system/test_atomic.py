@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import corank as cr
-from corank import atomic
-from corank.atomic import PART, STALE, replacing, sweep, system_error, write_text
 from corank.errors import CorankError, NotWritten
+from corank.system import atomic
+from corank.system.atomic import PART, STALE, replacing, sweep, system_error, write_text
 
 SAVING = (
     "import sys, time\n"
-    "from corank.atomic import replacing\n"
+    "from corank.system.atomic import replacing\n"
     "with replacing(sys.argv[1]) as part:\n"
     "    part.write_text('half')\n"
     "    print(part, flush=True)\n"

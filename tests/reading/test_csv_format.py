@@ -9,8 +9,8 @@ import pytest
 
 import corank as cr
 from corank.reading.column_names import Columns
-from corank.reading.tables import guess_columns
 from corank.reading.records import squeezed
+from corank.reading.tables import guess_columns
 from rows import write
 
 

@@ -119,6 +119,10 @@ def convert(
     series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where, wording: Wording = INTERACTIONS
 ) -> dict[str, Any]:
     """Polars columns of any type as the arguments of `from_arrays`; `names`, `where` and `wording` are for messages."""
+    import polars as pl
+
+    words = (pl.Categorical, pl.Enum)  # text in another form
+    series = {role: s.cast(pl.String) if s.dtype in words else s for role, s in series.items()}
     for role, s in series.items():
         if s.null_count():
             first = where(int(s.is_null().arg_max() or 0))
@@ -134,10 +138,15 @@ def _ids(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     import polars as pl
 
     if s.dtype == pl.String:
+        blank = s.str.strip_chars() == ""
+        if blank.any():
+            row, count = int(blank.arg_max() or 0), int(blank.sum())
+            raise CorankError(
+                f"{where(row)} of {name} is blank, and it must be an id ({count:,} such row{'s' * (count > 1)}): drop "
+                "or fill it first"
+            )
         return s
-    if s.dtype in (pl.Categorical, pl.Enum):
-        return s.cast(pl.String)
-    if isinstance(s.dtype, pl.Decimal) and not s.dtype.scale:
+    if s.dtype in (pl.Int128, pl.UInt128) or (isinstance(s.dtype, pl.Decimal) and not s.dtype.scale):
         whole = s.cast(pl.Int64, strict=False)
         return s.cast(pl.String) if whole.null_count() else whole.to_numpy()
     if s.dtype.is_integer() or s.dtype.is_float() or s.dtype == pl.Boolean:

@@ -16,7 +16,7 @@ from .threads import kernel
 FEED, RETURN, QUOTE, ZERO, NINE, MINUS, POINT = 10, 13, 34, 48, 57, 45, 46
 DIGITS = 18  # so many always fit in 64 bits
 # What `shape` keeps from one block of text to the next.
-STATE, FIELDS, RECORDS, BLANK, QUOTED, INNER, BROKEN, RETURNED = range(8)
+STATE, FIELDS, RECORDS, BLANK, QUOTED, INNER, BROKEN, RETURNED, INSIDE, ENCLOSED = range(10)
 _START, _PLAIN, _QUOTED, _CLOSED = 0, 1, 2, 3
 
 
@@ -94,20 +94,25 @@ def numbers(
 
 @kernel
 def shape(text: np.ndarray, separator: int, columns: int, kept: np.ndarray) -> bool:
-    """Whether a block of a table is regular, and its counts in `kept` (int64[8], zeros before the first block).
+    """Whether a block of a table is regular, and its counts in `kept` (int64[10], zeros before the first block).
 
     Regular: each record has as many fields as there are columns; quotes enclose whole fields and are doubled inside;
     a carriage return stands before a line feed alone; no zero bytes; no record after a blank line.
-    kept : RECORDS, BLANK lines at the end, QUOTED fields, fields with INNER quotes, quoted line breaks (BROKEN)
+    kept : RECORDS, BLANK lines at the end, QUOTED fields, fields with INNER quotes, quoted line breaks (BROKEN), and
+        quoted lines that look like records (ENCLOSED)
     """
-    state, fields, returned = kept[STATE], kept[FIELDS], kept[RETURNED]
+    state, fields, returned, inside = kept[STATE], kept[FIELDS], kept[RETURNED], kept[INSIDE]
     for at in range(text.size):
         b = text[at]
         if state == _QUOTED:
             if b == QUOTE:
                 state = _CLOSED
-            elif b == FEED or b == RETURN:
+            elif b == separator:
+                inside += 1
+            elif b in (FEED, RETURN):
                 kept[BROKEN] += 1
+                kept[ENCLOSED] += inside == columns - 1
+                inside = 0
             elif b == 0:
                 return False
             continue
@@ -132,6 +137,7 @@ def shape(text: np.ndarray, separator: int, columns: int, kept: np.ndarray) -> b
             state = _PLAIN
             if b == QUOTE:
                 state = _QUOTED
+                inside = -columns  # the rest of a line is no record
                 kept[QUOTED] += 1
         elif b == QUOTE:
             if state == _CLOSED:
@@ -140,7 +146,7 @@ def shape(text: np.ndarray, separator: int, columns: int, kept: np.ndarray) -> b
                 kept[INNER] += 1
         elif state == _CLOSED:
             return False
-    kept[STATE], kept[FIELDS], kept[RETURNED] = state, fields, returned
+    kept[STATE], kept[FIELDS], kept[RETURNED], kept[INSIDE] = state, fields, returned, inside
     return True
 
 

@@ -69,7 +69,7 @@ def sniff(
             raise _one_column(path, text, "none of the known separators splits it", wording)
     elif separator in ("\\t", "tab"):
         separator = "\t"
-    if len(separator) != 1 and separator != "::":
+    if (len(separator) != 1 and separator != "::") or separator in '"\r\n':
         raise CorankError(f"separator {separator!r} is not supported: give one character or '::'")
     found = records(text, separator, complete, None if whole else SAMPLE + 1, path)
     rows = [fields for _, fields in found]
@@ -103,8 +103,8 @@ def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
     for role, name in chosen.items():
         if layout.names.count(name) > 1:
             raise CorankError(
-                f"{where} has {layout.names.count(name)} columns called {name!r}, and one of them is the {role}: rename "
-                "the others in the first line"
+                f"{where} has {layout.names.count(name)} columns called {name!r}, and one of them is the {role}: "
+                "rename the others in the first line"
             )
     if not layout.header:
         free = [n for n in layout.names if n not in chosen.values()]
@@ -138,9 +138,12 @@ def ragged(path: Path, line: int, width: int, first: int, separator: str, wordin
 
 def _fitness(text: str, separator: str, complete: bool) -> tuple[bool, float, bool, int]:
     """How well a separator fits the first lines: known column names, then rows of equal width, then not a blank."""
-    start = text[: 1 << 16]
+    end = 0
+    for _ in range(3):  # lines may be long
+        end = text.find("\n", end) + 1 or len(text)
+    start = text[: max(1 << 16, end)]
     try:
-        rows = [fields for _, fields in records(start, separator, complete and len(text) <= 1 << 16, 100, Path())]
+        rows = [fields for _, fields in records(start, separator, complete and len(start) == len(text), 100, Path())]
     except CorankError:  # no table with this separator, or one that is refused later, with the number of the line
         rows = [line.split(separator) for line in start.splitlines()[:100] if line.strip()]
     if not rows:

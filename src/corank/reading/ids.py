@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.columns import Where
-from ..errors import CorankError, shorten
+from ..errors import shorten
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,6 @@ def clean_ids(ids: pl.Series, what: str, where: Where) -> pl.Series:
     if ids.dtype != pl.String:
         return ids
     ids = _without_margin(ids)
-    _no_blank(ids, what, where)
     first = ids.head(PROBE).str.contains(INTEGER)
     if (first.sum() or 0) < 0.9 * len(first):  # names of any kind: no need to read on
         return ids
@@ -49,7 +48,7 @@ def clean_ids(ids: pl.Series, what: str, where: Where) -> pl.Series:
 
 
 def _shortest(numbers: np.ndarray) -> int:
-    """The characters of integers that are written without signs, zeros and blanks in front: no other form is as short."""
+    """The characters of these integers in their shortest form, which is the only one of its length."""
     size = np.abs(numbers).view(np.uint64)  # of the smallest integer too, whose absolute value has no sign bit left
     total = numbers.size + int(np.count_nonzero(numbers < 0))
     most = int(size.max(initial=0))
@@ -72,16 +71,6 @@ def _without_margin(ids: pl.Series) -> pl.Series:
     return ids
 
 
-def _no_blank(ids: pl.Series, what: str, where: Where) -> None:
-    """Raise where an id has nothing but white space, or nothing at all between its quotes."""
-    blank = ids.str.strip_chars() == ""
-    if blank.any():
-        row, count = int(blank.arg_max() or 0), int(blank.sum())
-        raise CorankError(
-            f"{what} id in {where(row)} is blank ({count:,} such row{'s' * (count > 1)}): drop or fill it first"
-        )
-
-
 def note_alike(data: Dataset, where: str) -> None:
     """Report ids that differ only in blanks around them or in the Unicode form of their letters."""
     import polars as pl
@@ -98,6 +87,6 @@ def note_alike(data: Dataset, where: str) -> None:
             )
             first, second = (ascii(shorten(twins["id"][k])) for k in range(2))
             log.warning(
-                "%s: %s %s id%s differ from another only in blanks or in Unicode form (%s and %s): they are kept apart",
-                *(where, f"{count:,}", name, "s" * (count > 1), first, second),
+                "%s: %s %s id%s from another only in blanks or in Unicode form (%s and %s): they are kept apart",
+                *(where, f"{count:,}", name, " differs" if count == 1 else "s differ", first, second),
             )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import CorankError
-from ..memory import free_bytes, in_gigabytes
+from ..memory import free_bytes
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".base", ".test", ".inter", ".ratings", ".parquet", ".pq")
@@ -137,7 +137,7 @@ class _Bounded(io.RawIOBase):
         self._left -= len(data)
         if self._left < 0:
             raise CorankError(
-                f"file '{self._path}' unpacks to more than {in_gigabytes(self._most)}, which is all the memory that is "
+                f"file '{self._path}' unpacks to more than {self._most / 1e9:.1f} GB, which is all the memory that is "
                 "free: give a part of it"
             )
         return len(data)
@@ -150,7 +150,7 @@ def _unpacked(raw: io.BufferedReader, path: Path) -> Iterator[IO[bytes]]:
         with gzip.open(raw) as file, io.BufferedReader(_Bounded(file, path), 1 << 17) as bounded:
             yield bounded
     elif start == ZSTD:
-        yield io.BufferedReader(io.BytesIO(_from_zstd(raw.read(), path)))  # type: ignore[arg-type]
+        yield io.BufferedReader(io.BytesIO(_from_zstd(raw.read(), path)))
     else:
         yield raw
 

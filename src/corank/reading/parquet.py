@@ -56,6 +56,6 @@ def _readable(path: Path) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError) as error:
         log.debug("%s: %s", path, error)
         raise CorankError(
-            f"file '{path}' cannot be read as Parquet, as it is damaged, cut off, encrypted or something else: write it "
-            "again, or give it as CSV"
+            f"file '{path}' cannot be read as Parquet, as it is damaged, cut off, encrypted or something else: write "
+            "it again, or give it as CSV"
         ) from None

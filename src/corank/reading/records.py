@@ -25,8 +25,10 @@ T = TypeVar("T")
 class Malformed(CorankError):
     """Quotes that do not enclose fields."""
 
-    def __init__(self, path: Path, line: int, ended: bool) -> None:
+    def __init__(self, path: Path, line: int, ended: bool, why: str = "") -> None:
         what = "opens a quote that is never closed" if ended else "has a quote that ends inside of a field"
+        if "limit" in why:  # in the words of the csv module
+            what = f"opens a quote that is not closed within {csv.field_size_limit():,} characters"
         super().__init__(
             f"line {line:,} of file '{path}' {what}: enclose whole fields in quotes, double each quote inside of "
             "them, or remove the quote"
@@ -79,8 +81,8 @@ def split(text: Iterable[str], separator: str, path: Path, quotes: bool = True) 
             reader = csv.reader(itertools.chain([line], source), delimiter=separator, strict=True)
             try:
                 fields = next(reader)
-            except csv.Error:  # or a field of more than 128 kB, as after a quote that never ends
-                raise Malformed(path, begin, next(source, None) is None) from None
+            except csv.Error as error:
+                raise Malformed(path, begin, next(source, None) is None, str(error)) from None
             number = begin + reader.line_num
         if any(field and not field.isspace() for field in fields):
             yield begin, fields

@@ -104,6 +104,8 @@ def read_parquet(
     log.info("%s: %s", path, columns)
     roles = columns.roles()
     frame = parquet_columns(file, roles.values())
+    if not frame.height:
+        raise CorankError(f"file '{path}' has no rows: there is nothing to read")
     names = {role: f"column {name!r} of '{path}'" for role, name in roles.items()}
     series = {role: frame[name] for role, name in roles.items()}
     data = from_arrays(**convert(series, names, row_number), duplicates=duplicates, values=values, **options)

@@ -6,7 +6,8 @@ not regular from the first to the last byte is read by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,16 @@ import numpy as np
 from ..data.columns import Where, text_kind
 from ..errors import CorankError
 from .column_names import Columns
-from .csv_format import Layout, ragged
+from .csv_format import SEPARATORS, Layout, ragged
 from .ids import clean_ids
 from .packed import content, encoding_of, is_packed, opened, opened_text
 from .records import Row, lines, split, with_quotes
+from .text_files import LINE_ENDS
 
 if TYPE_CHECKING:
     import polars as pl
 
+log = logging.getLogger("corank.reading")
 BLOCK = 1 << 24  # bytes that the kernels are given at once
 SMALL = 1 << 22  # bytes up to which rows are read one by one, without loading the kernels
 PIECES = 16  # of a block, for several threads
@@ -93,6 +96,7 @@ def _exact(layout: Layout, roles: Mapping[str, str]) -> tuple[dict[str, pl.Serie
         parts: list[pl.DataFrame] = []
         chunk: list[list[str | None]] = []
         numbers: list[int] = []
+        doubted = False
 
         def keep() -> None:
             frame = pl.DataFrame(chunk, schema=dict.fromkeys(roles, pl.String), orient="row")
@@ -103,6 +107,13 @@ def _exact(layout: Layout, roles: Mapping[str, str]) -> tuple[dict[str, pl.Serie
         for line, fields in _rows(layout, quotes):
             if len(fields) != width:
                 raise ragged(layout.path, line, len(fields), width, layout.separator, layout.wording)
+            if not doubted and (last := _enclosed(fields, layout.separator)):
+                doubted = True
+                log.warning(
+                    "line %s of file '%s' opens a quote that encloses what looks like rows, up to line %s: remove it "
+                    "if this is an error",
+                    *(f"{line:,}", layout.path, f"{line + last:,}"),
+                )
             chunk.append([fields[i] or None for i in at])
             numbers.append(line)
             if len(chunk) == CHUNK:
@@ -113,6 +124,15 @@ def _exact(layout: Layout, roles: Mapping[str, str]) -> tuple[dict[str, pl.Serie
         return {role: table[role] for role in roles}, lambda row: f"line {starts[row]:,}"
 
     return with_quotes(read, lambda: _lines(layout.path), layout.separator)
+
+
+def _enclosed(fields: Sequence[str], separator: str) -> int:
+    """The line breaks in a field whose inner lines have as many separators as a row, 0 if there is no such field."""
+    for field in fields:
+        inner = LINE_ENDS.split(field)[1:-1] if "\n" in field or "\r" in field else []
+        if inner and all(text.count(separator) == len(fields) - 1 for text in inner):
+            return len(inner) + 1
+    return 0
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -131,12 +151,14 @@ def _rows(layout: Layout, quotes: bool) -> Iterator[Row]:
 
 def _fast(layout: Layout, roles: Mapping[str, str]) -> tuple[dict[str, pl.Series], Where] | None:
     """The columns of a regular file; None for any other one."""
+    if not layout.separator.isascii():
+        return None
     with opened(layout.path) as file:
         if encoding_of(file.peek(4)[:4]) not in (None, "utf-8-sig"):  # type: ignore[attr-defined]
             return None
     kinds = {role: text_kind(layout.column(name)) for role, name in roles.items()}
     plain = all(kind == "int" or (role == "value" and kind == "float") for role, kind in kinds.items())
-    found = _numbers(layout, roles) if plain and len(layout.separator.encode()) == len(layout.separator) else None
+    found = _numbers(layout, roles) if plain and layout.separator in SEPARATORS else None
     return found or _polars(layout, roles, kinds)
 
 
@@ -249,7 +271,7 @@ def _shape(blocks: Iterator[bytes], separator: bytes, columns: int) -> tuple[int
     from ..kernels import text as kernels
     from ..kernels.threads import run
 
-    kept = np.zeros(8, np.int64)
+    kept = np.zeros(10, np.int64)
     if len(separator) > 1:
         blocks, separator = (block.replace(separator, UNIT).replace(b'"', b"'") for block in blocks), UNIT
     for block in blocks:
@@ -264,7 +286,7 @@ def _shape(blocks: Iterator[bytes], separator: bytes, columns: int) -> tuple[int
                 continue
         if not kernels.shape(text, separator[0], columns, kept):
             return None
-    if kept[kernels.STATE] or (kept[kernels.QUOTED] and kept[kernels.INNER]):
+    if kept[kernels.STATE] or kept[kernels.ENCLOSED] or (kept[kernels.QUOTED] and kept[kernels.INNER]):
         return None
     return int(kept[kernels.RECORDS]), bool(kept[kernels.QUOTED]), bool(kept[kernels.BROKEN])
 

@@ -42,7 +42,7 @@ def lines(file: IO[str], path: Path) -> Iterator[str]:
     while line := file.readline(LONGEST + 1):
         number += 1
         if len(line) > LONGEST:
-            raise CorankError(f"line {number:,} of file '{path}' is longer than {LONGEST:,} characters: it is no table")
+            raise too_long(path, f"line {number:,}")
         if "\0" in line:
             raise not_text(path, f"line {number:,} has zero bytes: binary or damaged, or UTF-16 without its first mark")
         if not line.isascii():
@@ -107,6 +107,10 @@ def with_quotes(read: Callable[[bool], T], plain: Callable[[], Iterable[str]], s
 def squeezed(text: str) -> str:
     """The text with single blanks between fields and none at the ends of lines."""
     return re.sub(r"(?m)^ | (?=\r?$)", "", re.sub(r"[ \t]+", " ", text))
+
+
+def too_long(path: Path, what: str) -> CorankError:
+    return CorankError(f"{what} of file '{path}' is longer than {LONGEST:,} characters: it is not a table of rows")
 
 
 def not_text(path: Path, why: str) -> CorankError:

@@ -19,7 +19,7 @@ from .column_names import Columns
 from .csv_format import SEPARATORS, Layout, ragged
 from .ids import clean_ids
 from .packed import content, encoding_of, is_packed, opened, opened_text
-from .records import Row, lines, split, with_quotes
+from .records import LONGEST, Row, lines, split, too_long, with_quotes
 from .text_files import LINE_ENDS
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _blocks(layout: Layout) -> Iterator[bytes]:
                 rest = data[cut:]
             else:
                 rest += data
-            if len(rest) > BLOCK:
-                return  # a line that is too long; `records` says so
+            if len(rest) > 4 * LONGEST:
+                raise too_long(layout.path, "a line")
         if rest:
             yield rest + b"\n"
 

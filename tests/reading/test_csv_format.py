@@ -9,8 +9,8 @@ import pytest
 
 import corank as cr
 from corank.reading.column_names import Columns
+from corank.reading.records import squeezed
 from corank.reading.tables import guess_columns
-from corank.reading.text_files import squeezed
 from rows import write
 
 
@@ -150,7 +150,7 @@ def test_squeezing_leaves_one_blank_between_fields() -> None:
         (b"PK\x03\x04rest", "ends early or is damaged"),
         (b"PAR1rest", "cannot be read as Parquet"),
         (b"\x00\x01\x02garbage", "zero bytes"),
-        ("user,item\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("user,item\n1,2\n".encode("utf-16-le"), "UTF-16"),
         (b"1,2,3\n4,5\n", "line 2 of .* has 2 fields and the first line has 3"),
         (b"user,item\n1,2\n\n3,4,5\n", "has 3 fields and the first line has 2"),
         (b"1 10 20 30\n2 10 20\n", "has 3 fields and the first line has 4"),

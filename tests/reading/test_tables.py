@@ -201,7 +201,8 @@ def test_bad_rows_are_one_sentence(tmp_path: Path, text: str, sentence: str) -> 
     ("tail", "sentence"),
     [
         (b"1,2,3,4,5\n", "line 100,002 of .* has 5 fields and the first line has 4"),
-        (b"1,2\n", r"column 'rating' of '.*' \(value\) has 1 missing entries, the first in line 100,002"),
+        (b"1,2\n", "line 100,002 of .* has 2 fields and the first line has 4"),
+        (b"1,2,,5\n", r"column 'rating' of '.*' \(value\) has 1 missing entries, the first in line 100,002"),
         (b"1,\xe9,3,4\n", "not UTF-8 text"),
     ],
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Where = Callable[[int], str]  # position of a row -> how messages refer to it
+_UNIX = (10**8, 10**10)  # unix seconds of 1973 and of 2286
 _EXACT = 2.0**53  # from here on a float skips integers
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -118,6 +119,10 @@ def convert(
     series: Mapping[str, pl.Series], names: Mapping[str, str], where: Where, wording: Wording = INTERACTIONS
 ) -> dict[str, Any]:
     """Polars columns of any type as the arguments of `from_arrays`; `names`, `where` and `wording` are for messages."""
+    import polars as pl
+
+    words = (pl.Categorical, pl.Enum)  # text in another form
+    series = {role: s.cast(pl.String) if s.dtype in words else s for role, s in series.items()}
     for role, s in series.items():
         if s.null_count():
             first = where(int(s.is_null().arg_max() or 0))
@@ -133,7 +138,17 @@ def _ids(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     import polars as pl
 
     if s.dtype == pl.String:
+        blank = s.str.strip_chars() == ""
+        if blank.any():
+            row, count = int(blank.arg_max() or 0), int(blank.sum())
+            raise CorankError(
+                f"{where(row)} of {name} is blank, and it must be an id ({count:,} such row{'s' * (count > 1)}): drop "
+                "or fill it first"
+            )
         return s
+    if s.dtype in (pl.Int128, pl.UInt128) or (isinstance(s.dtype, pl.Decimal) and not s.dtype.scale):
+        whole = s.cast(pl.Int64, strict=False)
+        return s.cast(pl.String) if whole.null_count() else whole.to_numpy()
     if s.dtype.is_integer() or s.dtype.is_float() or s.dtype == pl.Boolean:
         return s.to_numpy()
     raise CorankError(f"{name} holds {s.dtype}, and ids must be integers or strings: convert it first")
@@ -176,7 +191,25 @@ def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
     if whole.null_count():
         row = int(whole.is_null().arg_max() or 0)
         raise CorankError(f"{where(row)} of {name} is {s[row]}, and a time must fit in 64 bits: use a coarser unit")
-    return whole.to_numpy()
+    times = whole.to_numpy()
+    _one_unit(times, name, where)
+    return times
+
+
+def _one_unit(times: NDArray[np.int64], name: str, where: Where) -> None:
+    """Raise where unix times of two units mix: no time of 1973 to 2286 in one unit is such a time in another."""
+    if not times.size or times.min() < _UNIX[0] or times.max() < 1000 * _UNIX[0]:
+        return
+    thousands = np.zeros(times.size, np.int8)  # 0: seconds, 1: milliseconds, ...
+    for power in range(1, 4):
+        thousands[times >= 1000**power * _UNIX[0]] = power
+    if (times >= 1000.0**thousands * _UNIX[1]).any() or thousands.min() == thousands.max():
+        return  # numbers of another kind, or of one unit
+    second = int(np.argmax(thousands != thousands[0]))
+    raise CorankError(
+        f"{name} mixes units: {where(0)} has {times[0]} and {where(second)} has {times[second]}, as where seconds and "
+        "milliseconds are mixed: convert all times to one unit"
+    )
 
 
 def _iso_seconds(text: pl.Series) -> pl.Series:
@@ -191,11 +224,18 @@ def _iso_seconds(text: pl.Series) -> pl.Series:
     day = pl.format("{}-{}-{}", *(pl.col(i).cast(pl.String).str.zfill(2) for i in "123"))
     seconds = number.select(
         day=day.str.to_date("%Y-%m-%d", strict=False).dt.epoch("s"),
-        clock=pl.col("4").fill_null(0) * 3600 + pl.col("5").fill_null(0) * 60 + pl.col("6").fill_null(0),
-        zone=pl.col("8").fill_null(0) * 3600 + pl.col("9").fill_null(0) * 60,
+        clock=_below("4", 24) * 3600 + _below("5", 60) * 60 + _below("6", 60),
+        zone=_below("8", 24) * 3600 + _below("9", 60) * 60,
     )
     east = (part["7"] == "+").fill_null(False).cast(pl.Int64) * 2 - 1  # 10:00+02:00 is 08:00 in UTC
     return seconds["day"] + seconds["clock"] - east * seconds["zone"]
+
+
+def _below(part: str, most: int) -> pl.Expr:
+    """A part of a clock: 0 where there is none, null where it is impossible."""
+    import polars as pl
+
+    return pl.when(pl.col(part).fill_null(0) < most).then(pl.col(part).fill_null(0))
 
 
 def _parsed(
@@ -206,11 +246,15 @@ def _parsed(
         role = wording.role(role)
         row = int(parsed.is_null().arg_max() or 0)
         raise CorankError(
-            f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what} "
+            f"{where(row)} of {name} is {shorten(text[row])!r}, which is not {what}{_comma(text[row])} "
             f"({count:,} such row{'s' * (count > 1)}): repair it, name another column with {role}=..., "
             f"or leave it out with {role}=''{wording.to}"
         )
     return parsed
+
+
+def _comma(text: str) -> str:
+    return " (decimals are written with a point)" if re.fullmatch(r"\s*[+-]?[0-9.]+,[0-9]+\s*", text) else ""
 
 
 def _finite(numbers: pl.Series, name: str, where: Where) -> None:

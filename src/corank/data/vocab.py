@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorankError, suggest
+from ..errors import CorankError, shorten, suggest
 from .columns import id_array, plain
 from .csr import Array
 
@@ -73,7 +73,7 @@ class Vocab:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        head = ", ".join(repr(i) for i in self.ids[:3].tolist())
+        head = ", ".join(shorten(repr(i)) for i in self.ids[:3].tolist())
         return f"Vocab({len(self):,} {'strings' if self.strings else 'ints'}: {head}{', ...' if len(self) > 3 else ''})"
 
     def codes(self, ids: Iterable[Hashable] | Array) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..data.columns import INTERACTIONS, NUMBER, Wording, text_kind
 from ..errors import CorankError, shorten
 from .column_names import ROLES, WORDS, Columns, choose, guess
-from .text_files import existing_file, head, records, squeezed
+from .text_files import existing_file, head, records
 
 SAMPLE = 10_000  # rows that are read to detect the format
 _LISTS = "; layout='lists' (--layout lists) reads lines of `user item item ...`"
@@ -30,8 +30,6 @@ class Layout:
     separator: str
     header: bool
     names: tuple[str, ...]
-    quoted: bool  # whether a field starts with "
-    squeeze: bool  # whether more than one blank separates fields
     skip: int  # lines before the first row
     sample: list[list[str]]
     wording: Wording = INTERACTIONS
@@ -71,11 +69,11 @@ def sniff(
             raise _one_column(path, text, "none of the known separators splits it", wording)
     elif separator in ("\\t", "tab"):
         separator = "\t"
-    if len(separator) != 1 and separator != "::":
+    if (len(separator) != 1 and separator != "::") or separator in '"\r\n':
         raise CorankError(f"separator {separator!r} is not supported: give one character or '::'")
-    rows = records(text, separator, complete, None if whole else SAMPLE + 1)
-    lead = len(text) - len(text.lstrip("\r\n"))
-    if len(rows[0]) < 2:
+    found = records(text, separator, complete, None if whole else SAMPLE + 1, path)
+    rows = [fields for _, fields in found]
+    if not rows or len(rows[0]) < 2:
         raise _one_column(path, text, f"the separator {separator!r} does not split it", wording)
     if header is None:
         header = _has_header(rows, given, expected)
@@ -84,7 +82,7 @@ def sniff(
     if not body:
         shown = shorten(", ".join(names))
         raise CorankError(f"file '{path}' has a header ({shown}) and no rows: there is nothing to read")
-    skip = text[:lead].count("\n") + header
+    starts = [line for line, _ in found[header:]]
     if not whole:
         widths = [len(row) for row in body]
         if len(set(widths)) > 2 and widths.count(len(names)) < 0.5 * len(widths):
@@ -92,26 +90,22 @@ def sniff(
                 f"file '{path}' is no table: its lines have {min(widths)} to {max(widths)} fields (separator "
                 f"{separator!r}){_LISTS if wording is INTERACTIONS else ''}"
             )
-        for at, row in enumerate(body):
+        for line, row in zip(starts, body, strict=True):
             if len(row) != len(names):
-                raise ragged(path, at + 1 + skip, len(row), len(names), separator, wording)
-    return Layout(
-        path,
-        separator,
-        header,
-        names,
-        quoted='"' in text and re.search(f'(^|{re.escape(separator)})"', text, re.MULTILINE) is not None,
-        squeeze=separator == " " and squeezed(text) != text,
-        skip=skip,
-        sample=body,
-        wording=wording,
-    )
+                raise ragged(path, line, len(row), len(names), separator, wording)
+    return Layout(path, separator, header, names, skip=starts[0] - 1, sample=body, wording=wording)
 
 
 def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
     """The columns of a file; without a header they are user, item, value, time from left to right."""
     where = f"file '{layout.path}'"
     chosen = choose(layout.names, wanted, where, header=layout.header)
+    for role, name in chosen.items():
+        if layout.names.count(name) > 1:
+            raise CorankError(
+                f"{where} has {layout.names.count(name)} columns called {name!r}, and one of them is the {role}: "
+                "rename the others in the first line"
+            )
     if not layout.header:
         free = [n for n in layout.names if n not in chosen.values()]
         for role in ROLES:
@@ -142,19 +136,18 @@ def ragged(path: Path, line: int, width: int, first: int, separator: str, wordin
     )
 
 
-def first_ragged(layout: Layout) -> CorankError | None:
-    """The error about the first row of the whole file with another number of fields than the first line, if any."""
-    text, _ = head(layout.path, ("utf-8-sig", "latin-1"), whole=True)
-    for at, row in enumerate(records(text, layout.separator, True, None)):
-        if len(row) != len(layout.names):
-            line, width = at + 1 + layout.skip - layout.header, len(layout.names)
-            return ragged(layout.path, line, len(row), width, layout.separator, layout.wording)
-    return None
-
-
 def _fitness(text: str, separator: str, complete: bool) -> tuple[bool, float, bool, int]:
     """How well a separator fits the first lines: known column names, then rows of equal width, then not a blank."""
-    rows = records(text[: 1 << 16], separator, complete and len(text) <= 1 << 16, 100)
+    end = 0
+    for _ in range(3):  # lines may be long
+        end = text.find("\n", end) + 1 or len(text)
+    start = text[: max(1 << 16, end)]
+    try:
+        rows = [fields for _, fields in records(start, separator, complete and len(start) == len(text), 100, Path())]
+    except CorankError:  # no table with this separator, or one that is refused later, with the number of the line
+        rows = [line.split(separator) for line in start.splitlines()[:100] if line.strip()]
+    if not rows:
+        return False, 0.0, False, 0
     width = len(rows[0])
     known = sum(guess(rows[0], role) is not None for role in WORDS)
     # Rounded, so that one bad line in a hundred does not make the separator inside of dates win.

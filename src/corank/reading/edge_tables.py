@@ -18,7 +18,7 @@ from ..errors import CorankError, shorten
 from .column_names import Columns, choose
 from .csv_format import sniff
 from .parquet import is_parquet, parquet_columns, parquet_names
-from .text_columns import drop_blank, line_number, read_text
+from .text_columns import read_text
 from .text_files import existing_file
 
 log = logging.getLogger("corank.reading")
@@ -109,8 +109,7 @@ def _read(
         form = f"(separator {layout.separator!r}, {'header' if layout.header else 'no header'})"
         log.info("%s: %s %s", path, _shown(chosen), form)
         columns = Columns(chosen["source"], chosen["target"], chosen.get("weight"))
-        series, lines = drop_blank(read_text(layout, columns))
-        of_row = line_number(layout, lines)
+        series, of_row = read_text(layout, columns)
     names = {_ROLES[part]: f"column {name!r} of '{path}'" for part, name in chosen.items()}
     found = convert(series, names, of_row, wording)
     edges = {part: found[role] for part, role in _ROLES.items() if role in found}

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .packed import damaged, for_polars
-from .text_files import head
+from .text_files import LINE_ENDS, head, whole_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,8 +56,8 @@ def detect(path: Path, separator: str | None = None) -> Lists | None:
     All of these must hold: every field is an id (with a digit and without a decimal point), no user has two lines, and
     the number of items differs between the lines.
     """
-    text, complete = head(path, ("utf-8-sig", "latin-1"), False)
-    lines = [line for line in text.splitlines()[: SAMPLE + 1] if line.strip()]
+    text, complete = head(path, ("utf-8-sig",), False)
+    lines = [line for line in LINE_ENDS.split(text)[: SAMPLE + 1] if line.strip()]
     if not complete and len(lines) > 1:
         lines.pop()
     for form in _candidates(separator):
@@ -70,8 +69,8 @@ def detect(path: Path, separator: str | None = None) -> Lists | None:
 
 def assumed(path: Path, separator: str | None = None) -> Lists:
     """The form of a file that is known to have one line per user: the separators that give the most fields."""
-    text, _ = head(path, ("utf-8-sig", "latin-1"), False)
-    lines = [line for line in text.splitlines()[:100] if line.strip()]
+    text, _ = head(path, ("utf-8-sig",), False)
+    lines = [line for line in LINE_ENDS.split(text)[:100] if line.strip()]
     forms = list(_candidates(separator))
     return max(forms, key=lambda form: sum(len(form.divide(line)) for line in lines if form.outer in line.strip()))
 
@@ -80,14 +79,7 @@ def read_lists(path: Path, form: Lists) -> dict[str, pl.Series]:
     """The users and items, one entry per item, in the order of the file, with the numbers of their lines."""
     import polars as pl
 
-    try:
-        # A separator that text does not contain: each line is one string.
-        text = pl.read_csv(
-            for_polars(path), has_header=False, separator="\x1f", quote_char=None, infer_schema=False, glob=False
-        )
-    except OSError:
-        raise damaged(path) from None
-    lines = text.to_series().fill_null("").str.strip_chars()
+    lines = whole_lines(path).str.strip_chars()
     if " " in (form.outer, form.inner):
         lines = lines.str.replace_all(r"[ \t]+" if "\t" not in (form.outer, form.inner) else r" +", " ")
     kept = pl.DataFrame({"text": lines}).with_row_index("line", offset=1).filter(pl.col("text") != "").slice(form.skip)

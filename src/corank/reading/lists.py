@@ -16,6 +16,7 @@ from .column_names import choose, guess
 from .csv_format import sniff
 from .frames import polars_columns
 from .parquet import is_parquet, parquet_columns, parquet_names
+from .text_columns import read_fields
 from .text_files import existing_file
 
 RANKS = ("rank", "position", "pos", "place")
@@ -48,28 +49,24 @@ def _read(path: Path) -> pl.DataFrame:
     if is_parquet(path):
         return parquet_columns(path, parquet_names(path))
     endings = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    try:
-        if endings in ("jsonl", "ndjson"):
+    if endings in ("jsonl", "ndjson"):
+        try:
             return pl.read_ndjson(path)
-        layout = sniff(path, given=[*RANKS, "score"], expected=("user", "item"))
-        names = list(layout.names)
-        if not layout.header:
-            if len(names) != len(TREC):
-                raise CorankError(
-                    f"file '{path}' has no header: its first line must name the columns user, item, and rank or score"
-                )
-            names = list(TREC)
-        return pl.read_csv(
-            path,
-            has_header=False,
-            skip_rows=layout.skip,
-            separator=layout.separator[0],
-            new_columns=names,
-            infer_schema_length=None,
-            glob=False,
-        )
-    except (pl.exceptions.PolarsError, OSError) as why:
-        raise CorankError(f"file '{path}' cannot be read as lists: {shorten(str(why).splitlines()[0], 200)}") from None
+        except (pl.exceptions.PolarsError, OSError):
+            raise CorankError(
+                f"file '{path}' cannot be read as lists: each line must be a JSON object with the same names"
+            ) from None
+    layout = sniff(path, given=[*RANKS, "score"], expected=("user", "item"))
+    names = list(layout.names)
+    if not layout.header:
+        if len(names) != len(TREC):
+            raise CorankError(
+                f"file '{path}' has no header: its first line must name the columns user, item, and rank or score"
+            )
+        names = list(TREC)
+    if len(set(names)) < len(names):
+        raise CorankError(f"file '{path}' has two columns of one name: it has {shorten(', '.join(names), 400)}")
+    return pl.DataFrame(read_fields(layout, dict(zip(names, layout.names, strict=True)))[0])
 
 
 def _lists(frame: pl.DataFrame, where: str) -> Lists:
@@ -104,7 +101,10 @@ def _codes(column: pl.Series, vocab: Vocab) -> Array:
     if vocab.strings:
         column = column.cast(pl.String)
     elif not column.dtype.is_integer():
-        column = column.cast(pl.Int64, strict=False)
+        whole = column.cast(pl.Int64, strict=False)
+        # "007" is not 7
+        known_form = whole.cast(pl.String) == column if column.dtype == pl.String else whole == column
+        column = pl.DataFrame({"id": whole, "same": known_form}).select(pl.when("same").then("id")).to_series()
     distinct = column.unique().drop_nulls()
     known = pl.DataFrame(
         {"id": distinct, "code": vocab.codes(distinct.to_numpy())}, schema_overrides={"code": pl.Int32}

@@ -13,13 +13,22 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ..errors import CorankError
+from ..system.memory import free_bytes
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".base", ".test", ".inter", ".ratings", ".parquet", ".pq")
 _PACKED = (".gz", ".zst", ".zstd")
+# Byte order marks; that of UTF-32 begins like that of UTF-16.
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+)
 _TEXTS = re.compile(r"readme|licen[cs]e|changelog|citation|copying|notice|about|summary", re.IGNORECASE)
 
 
@@ -77,9 +86,28 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         else:
             name = path.relative_to(archive).as_posix()
             with zipfile.ZipFile(archive) as stored, stored.open(name) as member:
-                raw = io.BufferedReader(member)  # type: ignore[arg-type]
+                raw = io.BufferedReader(_Bounded(member, path), 1 << 17)
                 with _unpacked(raw, path) as file:
                     yield file
+
+
+@contextmanager
+def opened_text(path: Path) -> Iterator[IO[str]]:
+    """The text of a file: UTF-8, or what its byte order mark says; bytes that are not text become surrogates."""
+    with opened(path) as file:
+        encoding = encoding_of(file.peek(4)[:4])  # type: ignore[attr-defined]
+        text = io.TextIOWrapper(file, encoding or "utf-8", "surrogateescape", newline="")
+        try:
+            yield text
+        except UnicodeDecodeError:
+            raise CorankError(f"file '{path}' is damaged {encoding} text: save it as UTF-8 and try again") from None
+        finally:
+            text.detach()
+
+
+def encoding_of(start: bytes) -> str | None:
+    """The encoding that the first bytes of a file name, if they do."""
+    return next((name for mark, name in _MARKS if start.startswith(mark)), None)
 
 
 def content(path: Path) -> bytes:
@@ -88,19 +116,41 @@ def content(path: Path) -> bytes:
         return file.read()
 
 
-def for_polars(path: Path) -> Path | bytes:
-    """What polars reads: the path of a file, which it unpacks by itself, or the bytes of a member of an archive."""
-    return path if archive_of(path) is None else content(path)
+def is_packed(path: Path) -> bool:
+    """Whether the bytes of a file are not those of its text."""
+    return archive_of(path) is not None or any(starts_with(path, magic) for magic in (GZIP, ZSTD, ZIP))
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes of a stream, up to those that memory has room for: a few kilobytes may unpack to terabytes."""
+
+    def __init__(self, stream: Any, path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._most = self._left = free_bytes() or 1 << 40
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        if self._left < 0:
+            raise CorankError(
+                f"file '{self._path}' unpacks to more than {self._most / 1e9:.1f} GB, which is all the memory that is "
+                "free: give a part of it"
+            )
+        return len(data)
 
 
 @contextmanager
 def _unpacked(raw: io.BufferedReader, path: Path) -> Iterator[IO[bytes]]:
     start = raw.peek(4)[:4]
     if start.startswith(GZIP):
-        with gzip.open(raw) as file:
-            yield file  # type: ignore[misc]
+        with gzip.open(raw) as file, io.BufferedReader(_Bounded(file, path), 1 << 17) as bounded:
+            yield bounded
     elif start == ZSTD:
-        yield io.BytesIO(_from_zstd(raw.read(), path))
+        yield io.BufferedReader(io.BytesIO(_from_zstd(raw.read(), path)))
     else:
         yield raw
 
@@ -115,7 +165,12 @@ def _from_zstd(data: bytes, path: Path) -> bytes:
             data, has_header=False, separator="\x1f", quote_char=None, infer_schema=False, eol_char="\n"
         )
     except (pl.exceptions.PolarsError, OSError):
-        raise damaged(path) from None
+        raise CorankError(
+            f"file '{path}' ends early or is damaged inside its compression, or is not UTF-8 text: get it again, or "
+            "unpack it first"
+        ) from None
+    if lines.width != 1:
+        raise CorankError(f"file '{path}' holds control characters (0x1f), and is no text: unpack it and repair it")
     return b"\n".join(line.encode() for line in lines.to_series().fill_null("").to_list()) + b"\n"
 
 
@@ -129,7 +184,8 @@ def _readable(path: Path) -> Iterator[None]:
     except KeyError:
         raise CorankError(f"there is no file '{path}' in that archive: check the name") from None
     except (RuntimeError, NotImplementedError) as error:
-        raise CorankError(f"file '{path}' cannot be unpacked: {error}") from None
+        why = "it is encrypted" if "encrypted" in str(error) else "its compression is not known here"
+        raise CorankError(f"file '{path}' cannot be unpacked, as {why}: unpack it first") from None
     except OSError as error:
         raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
 

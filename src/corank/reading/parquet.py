@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CorankError
-from .packed import for_polars, opened
+from .packed import content, is_packed, opened
 
 if TYPE_CHECKING:
     import polars as pl
+
+log = logging.getLogger("corank.reading")
 
 
 def is_parquet(path: Path) -> bool:
@@ -25,26 +29,33 @@ def parquet_names(path: Path) -> list[str]:
     """The names of the columns."""
     import polars as pl
 
-    try:
+    with _readable(path):
         return list(pl.read_parquet_schema(_source(path)))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, error) from None
 
 
 def parquet_columns(path: Path, names: Iterable[str]) -> pl.DataFrame:
     """These columns alone."""
     import polars as pl
 
-    try:
+    with _readable(path):
         return pl.read_parquet(_source(path), columns=list(dict.fromkeys(names)), glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, error) from None
 
 
 def _source(path: Path) -> Path | BytesIO:
-    source = for_polars(path)
-    return BytesIO(source) if isinstance(source, bytes) else source
+    return BytesIO(content(path)) if is_packed(path) else path
 
 
-def _unreadable(path: Path, error: Exception) -> CorankError:
-    return CorankError(f"file '{path}' cannot be read as Parquet: {str(error).splitlines()[0]}")
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn what polars says of a file that it cannot read into a sentence."""
+    import polars as pl
+
+    try:
+        yield
+    # Bytes that make no sense may stop polars with a panic, which is no Exception.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError) as error:
+        log.debug("%s: %s", path, error)
+        raise CorankError(
+            f"file '{path}' cannot be read as Parquet, as it is damaged, cut off, encrypted or something else: write "
+            "it again, or give it as CSV"
+        ) from None

@@ -13,9 +13,10 @@ from ..data.values import as_counts
 from ..errors import CorankError, shorten, suggest
 from .column_names import ROLES, Columns, choose, means_counts
 from .csv_format import columns_of, sniff
+from .ids import clean_ids, note_alike
 from .item_lists import FORMS, Form, Lists, assumed, detect, read_lists
 from .parquet import is_parquet, parquet_columns, parquet_names
-from .text_columns import drop_blank, integer_ids, line_number, read_text
+from .text_columns import read_text
 from .text_files import existing_file
 
 log = logging.getLogger("corank.reading")
@@ -44,10 +45,9 @@ def read_csv(
         usual separators. Detected by default: lists have lines of different lengths, all of ids, and no user twice.
     duplicates, values, options : as in `from_arrays`; the values of a column called plays, count, ... are counts.
 
-    Ids are integers if all of them are plain integers, else strings ("007" stays "007"; leading zeros are looked for in
-    the first 10,000 rows). A few other ids among integers are reported, with the first line. ISO dates become unix
-    seconds (fractions are dropped, times without a zone are UTC); numeric times keep their unit, because only their
-    order and span matter.
+    Ids are integers if all of them are written as integers in the shortest form, else strings ("007" stays "007"). A
+    few other ids among integers are reported, with the first line. ISO dates become unix seconds (fractions are
+    dropped, times without a zone are UTC); numeric times keep their unit, because only their order and span matter.
     """
     wanted = {"user": user, "item": item, "value": value, "time": time}
     lists = _lists(path, wanted, separator, header, layout)
@@ -56,18 +56,18 @@ def read_csv(
         found = read_lists(existing_file(path), lists)
         line = found["line"]
         user_ids, item_ids = (
-            integer_ids(found[role], f"'{path}': {role}", lambda row: f"line {line[row]:,}")
-            for role in ("user", "item")
+            clean_ids(found[role], f"'{path}': {role}", lambda row: f"line {line[row]:,}") for role in ("user", "item")
         )
-        return from_arrays(user=user_ids, item=item_ids, duplicates=duplicates, values=values, **options)
+        data = from_arrays(user=user_ids, item=item_ids, duplicates=duplicates, values=values, **options)
+        note_alike(data, f"'{path}'")
+        return data
     table = sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     columns = columns_of(table, wanted)
     log.info("%s: %s", path, columns)
     names = {role: f"column {name!r} of '{path}'" for role, name in columns.roles().items()}
-    series, lines = drop_blank(read_text(table, columns))
-    data = from_arrays(
-        **convert(series, names, line_number(table, lines)), duplicates=duplicates, values=values, **options
-    )
+    series, where = read_text(table, columns)
+    data = from_arrays(**convert(series, names, where), duplicates=duplicates, values=values, **options)
+    note_alike(data, f"'{path}'")
     return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
@@ -104,9 +104,12 @@ def read_parquet(
     log.info("%s: %s", path, columns)
     roles = columns.roles()
     frame = parquet_columns(file, roles.values())
+    if not frame.height:
+        raise CorankError(f"file '{path}' has no rows: there is nothing to read")
     names = {role: f"column {name!r} of '{path}'" for role, name in roles.items()}
     series = {role: frame[name] for role, name in roles.items()}
     data = from_arrays(**convert(series, names, row_number), duplicates=duplicates, values=values, **options)
+    note_alike(data, f"'{path}'")
     return as_counts(data) if values == "auto" and means_counts(columns.value) else data
 
 
@@ -184,5 +187,11 @@ def read_titles(
     ids, titles = layout.column(chosen["item"]), layout.column(chosen["title"])
     if len(ids) != len(titles) or len(ids) != len(layout.sample):
         raise CorankError(f"some lines of '{path}' have fewer than {len(names)} fields: repair them first")
+    longest = max(layout.sample, key=len)
+    if len(longest) > len(names):
+        raise CorankError(
+            f"some lines of '{path}' have more than {len(names)} fields (the longest begins with "
+            f"{shorten(layout.separator.join(longest))!r}): enclose titles that hold {layout.separator!r} in quotes"
+        )
     whole = text_kind(ids) == "int" and all(ids)
     return [int(i) for i in ids] if whole else list(ids), titles

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import io
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..data.columns import INTERACTIONS, Wording
 from ..errors import CorankError, shorten, suggest
 from ..system.memory import make_room
-from .packed import archive_of, exists, is_table, is_zip, members, opened
+from .packed import archive_of, content, encoding_of, exists, is_table, is_zip, members, opened
+from .records import Malformed, Row, lines, not_text, second_mark, split, with_quotes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 LARGE = 64_000_000  # bytes of a file from which the free memory is looked at before it is read
 PER_BYTE = 5.0  # bytes of memory per byte of a table, at the peak
+LINE_ENDS = re.compile(r"\r\n|\r|\n")
 HEAD = 1 << 20  # bytes that are read to detect the format
 
 
@@ -24,6 +31,10 @@ def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) ->
     path = Path(path)
     if path.is_dir():
         raise CorankError(f"'{path}' is a folder: give the file in it that has the {wording.rows}")
+    if path.exists() and not path.is_file():
+        raise CorankError(
+            f"'{path}' is a pipe, a socket or a device, and tables are read twice: save it as a file first"
+        )
     if not exists(path):
         if (archive := archive_of(path)) is not None:
             near = suggest(path.name, [member.name for member in members(archive)])
@@ -55,48 +66,74 @@ def head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]:
     ):
         if data.startswith(magic):
             raise CorankError(f"file '{path}' is {name}: {remedy}")
-    if b"\0" in data:
-        raise not_text(path, "it has zero bytes: binary, or UTF-16")
+    marked = encoding_of(data[:4])
+    if b"\0" in data and marked in (None, "utf-8-sig"):
+        line = 1 + data.count(b"\n", 0, data.index(b"\0"))
+        raise not_text(path, f"line {line:,} has zero bytes: binary or damaged, or UTF-16 without its first mark")
+    for encoding in [marked] if marked else encodings:
+        # What is cut off at the end is no error: the start of a character, or of a line.
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            text = decoder.decode(data, complete)
+            break
+        except UnicodeDecodeError as error:
+            line = 1 + data.count(b"\n", 0, error.start)
+            why = f"byte {error.start:,} is 0x{data[error.start]:02x}, in line {line:,}"
+    else:
+        raise not_text(path, why)
     if not complete:
-        data = data[: data.rfind(b"\n") + 1]
-        if not data:
+        text = text[: max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1]
+        if not text:
             raise CorankError(
                 f"the first line of file '{path}' is longer than {HEAD:,} bytes: it is not a table of rows"
             )
-    for encoding in encodings:
+    return text, complete
+
+
+def records(text: str, separator: str, complete: bool, limit: int | None, path: Path) -> list[Row]:
+    """The first rows of a text, without a row at its end that may be the first half of one."""
+
+    def source() -> Iterator[str]:
+        return lines(io.StringIO(text, newline=""), path)
+
+    def read(quotes: bool) -> list[Row]:
+        rows: list[Row] = []
         try:
-            return data.decode(encoding), complete
-        except UnicodeDecodeError as error:
-            why = f"byte {error.start:,} is 0x{data[error.start]:02x}"
-    raise not_text(path, why)
+            rows.extend(itertools.islice(split(source(), separator, path, quotes), limit))
+        except Malformed as error:
+            if complete or not error.ended:
+                raise
+            return rows
+        return rows if complete or (limit is not None and len(rows) == limit) or len(rows) < 2 else rows[:-1]
+
+    return with_quotes(read, source, separator)
 
 
-def records(text: str, separator: str, complete: bool, limit: int | None) -> list[list[str]]:
-    """The first rows of a text, split into fields; blank lines are skipped."""
-    if separator == "::":
-        return [line.rstrip("\r").split("::") for line in text.split("\n") if line.strip()][:limit]
-    if separator == " ":
-        text = squeezed(text)
-    rows: list[list[str]] = []
+def whole_lines(path: Path) -> pl.Series:
+    """All lines of a file as strings, blank ones too, in one column of polars."""
+    import polars as pl
+
+    data = content(path)
+    encoding = encoding_of(data[:4])
+    if encoding not in (None, "utf-8-sig"):
+        data = head(path, (encoding,), True)[0].encode()
+    if b"\0" in data:
+        line = 1 + data.count(b"\n", 0, data.index(b"\0"))
+        raise not_text(path, f"line {line:,} has zero bytes: binary or damaged")
+    if data.count(b"\r") > data.count(b"\r\n"):
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    # A separator that the text does not contain: each line is one string.
+    separator = next((mark for mark in "\x1f\x1e\x1d\x1c\x01\x02" if mark.encode() not in data), None)
+    if separator is None:
+        raise CorankError(f"file '{path}' holds control characters, and is no text: repair it")
+    lead = len(data) - len(data.lstrip(b"\n"))  # polars would look for columns in blank lines at the start
     try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
-            if row:
-                rows.append(row)
-            if limit is not None and len(rows) > limit:
-                break
-    except csv.Error:  # a field of more than 128 kB, as after a quote that never ends: keep the rows before it
-        pass
-    if (not complete or (limit is not None and len(rows) > limit)) and len(rows) > 1:
-        rows.pop()  # may be the first half of a quoted field
-    return rows or [[text[:100]]]
-
-
-def squeezed(text: str) -> str:
-    """The text with single blanks between fields and none at the ends of lines."""
-    return re.sub(r"(?m)^ | (?=\r?$)", "", re.sub(r"[ \t]+", " ", text))
-
-
-def not_text(path: Path, why: str) -> CorankError:
-    return CorankError(
-        f"file '{path}' is not UTF-8 text ({why}): save it as UTF-8 (for example with iconv) and try again"
-    )
+        text = pl.read_csv(data[lead:], has_header=False, separator=separator, quote_char=None, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        head(path, ("utf-8-sig",), True)  # says which byte is not UTF-8
+        raise CorankError(f"file '{path}' cannot be read as lines of text: save it as UTF-8 and try again") from None
+    lines = text.to_series().fill_null("")
+    mark = lines.str.starts_with("\ufeff")
+    if mark.any():
+        raise second_mark(path, int(mark.arg_max() or 0) + 1 + lead)
+    return pl.concat([pl.Series("", [""] * lead, pl.String), lines.alias("")]) if lead else lines

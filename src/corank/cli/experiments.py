@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..data.split import Split
-from ..errors import CorankError, reason, show
+from ..errors import UNEXPECTED, CorankError, reason, show
 from ..names import clean
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
 from .show import Steps, ranking_text, say, titles_of
@@ -100,7 +101,7 @@ def reproduce(args: Args) -> int:
         write_markdown(results, page, command=command, title=experiment.title)
         failed = results.failed
     say(f"page written to {page}")
-    return int(bool(failed))
+    return int(_failed(experiment, failed))
 
 
 def _experiment_file(name: str) -> Path:
@@ -170,7 +171,12 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
         again = "; the same command resumes the search" if experiment.tune else ""
         say(f"stopped before {', '.join(results.not_run)}{again}")
         raise KeyboardInterrupt
-    return best.model, int(bool(missing or results.failed))
+    return best.model, int(bool(missing) or _failed(experiment, results.failed))
+
+
+def _failed(experiment: Any, reasons: Mapping[str, str]) -> bool:
+    """Whether a row failed that was asked for; of all models of a task, some may not suit the data."""
+    return any(experiment.models or why.startswith(UNEXPECTED) for why in reasons.values())
 
 
 def _run(experiment: Any, storage: Path) -> Any:

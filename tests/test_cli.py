@@ -370,3 +370,29 @@ def test_ctrl_c_keeps_what_was_learned(folder, tmp_path):
     assert process.returncode == 130, err
     assert "stopped early" in err
     assert len(cr.load(out).history_) < 1_000_000
+
+
+def test_a_file_is_checked_without_a_fit(run, folder):
+    Path("c.toml").write_text(f"data = '{folder / 'ratings.csv'}'\n[[model]]\nname = 'wmf'\ndim = 3\n")
+    for command in ("compare c.toml --check -o never", "reproduce c.toml --check -o never"):
+        code, out, _ = run(command)
+        assert code == 0
+        assert "WMF(dim=3)" in out
+        assert out.endswith("checked: nothing was fitted\n")
+    assert not Path("never").exists()
+
+
+def test_a_named_model_that_fails_and_a_report_that_cannot_be_written(run, folder, monkeypatch):
+    from corank import report
+
+    Path("u.csv").write_text("user,item\n" + "".join(f"{u},{i}\n" for u in range(20) for i in range(u % 5, 9)))
+    Path("f.toml").write_text("data = 'u.csv'\n[[model]]\nname = 'popularity'\ndays = 7.0\n[[model]]\nname = 'ease'\n")
+    code, out, _ = run("compare f.toml -o failed")
+    assert code == 1
+    assert "skipped: popularity" in out
+    monkeypatch.setattr(report, "write_html", lambda *a, **o: 1 / 0)
+    code, out, err = run("compare u.csv --models ease -o broken")
+    assert code == 1
+    assert "report.html is missing: unexpected ZeroDivisionError" in err
+    assert Path("broken/results.json").exists()
+    assert Path("broken/best.corank").exists()

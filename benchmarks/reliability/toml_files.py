@@ -25,9 +25,9 @@ from corank.report import write_html
 from ..tools import ROOT
 from .part import Outcome, Part, Tell
 
-SECONDS = 3.0  # of a run, after which it is stopped: it was valid
+SECONDS = 2.0  # of a run, after which it is stopped: it was valid
 HANG = 120.0  # seconds of a process or a run that ought to have stopped
-EVERY = 12  # one trial in so many goes through the command line
+EVERY = 16  # one trial in so many goes through the command line
 UNTOUCHED = "nothing was changed"
 STOPPED = "stopped before any row was finished"
 Table = dict[str, Any]
@@ -223,7 +223,7 @@ def by_command(file: Path, out: Path) -> tuple[str, str]:
 PARTS = [
     Part(
         "TOML files",
-        400,
+        320,
         run,
         "refused with a sentence before the first fit, or runs; nothing is written outside its folder",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+UNEXPECTED = "unexpected"  # how the reason of a defect begins
+
 
 class CorankError(ValueError):
     """Something is wrong with what was given; the message says what, why and what to do."""
@@ -64,7 +66,7 @@ def reason(why: BaseException) -> str:
         return str(why)
     if isinstance(why, MemoryError):
         return "not enough memory: use fewer rows, a smaller dim, or another model"
-    return f"unexpected {type(why).__name__}: {shorten(' '.join(str(why).split()), 200)}"
+    return f"{UNEXPECTED} {type(why).__name__}: {shorten(' '.join(str(why).split()), 200)}"
 
 
 def shorten(text: str, width: int = 60) -> str:

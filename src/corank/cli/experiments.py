@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..data.split import Split
-from ..errors import CorankError, NotWritten, reason, show
+from ..errors import UNEXPECTED, CorankError, NotWritten, reason, show
 from ..system.names import clean
 from .keeping import keep
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
@@ -113,7 +113,7 @@ def reproduce(args: Args) -> int:
     if not missing:
         say(f"page written to {page}")
     stop.raise_if_asked()
-    return int(bool(missing or failed))
+    return int(bool(missing) or _failed(experiment, failed))
 
 
 def _experiment_file(name: str) -> Path:
@@ -182,7 +182,12 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
         again = "; the same command resumes the search" if experiment.tune else ""
         say(f"stopped before {', '.join(results.not_run)}{again}")
     stop.raise_if_asked()
-    return results.best.model, int(bool(missing or results.failed))
+    return results.best.model, int(bool(missing) or _failed(experiment, results.failed))
+
+
+def _failed(experiment: Any, reasons: Mapping[str, str]) -> bool:
+    """Whether a row failed that was asked for; of all models of a task, some may not suit the data."""
+    return any(experiment.models or why.startswith(UNEXPECTED) for why in reasons.values())
 
 
 def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> list[str]:

@@ -5,6 +5,7 @@ A user's mistake gives a one-sentence message on standard error and exit code 2,
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .parser import parse
     from .show import announcing_torch, report_compilation, show_log
 
+    _open_streams()
     show_log()
     try:
         room_for("polars", "numba")
@@ -44,3 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"corank: {why.strerror or why}{f': {why.filename}' if why.filename else ''}", file=sys.stderr)
         return 2
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed lead nowhere: else the next file that is opened would get their number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115

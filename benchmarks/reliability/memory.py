@@ -38,17 +38,17 @@ EDGES = [
     Edge("wmf", "--dim 65536 --solver blocks --block 65536"),
     Edge("wmf", "--dim 20000", "wide"),
     Edge("als", "--dim 2000", "tiny"),
-    Edge("als", "--dim 4096", "wide"),
     Edge("mf", "--dim 4096"),
     Edge("mf", "--dim 4096", "wide"),
     Edge("bpr", "--dim 65536"),
     Edge("bpr", "--dim 65536 --negatives 100000 --sse-user 1.0", "wide"),
-    Edge("grmf", "--dim 4096", "graph"),
+    Edge("grmf", "--dim 1000", "graph"),
+    Edge("grmf", "--dim 1000", "crowd"),
     Edge("grmf", "--dim 300 --user-graph dna-2 --capacity 10000000 --error 0.000001", "graph"),
     Edge("grwmf", "--dim 65536", "graph"),
     Edge("grwmf", "--dim 2000 --form ties", "graph"),
     Edge("co_factor", "--dim 1000 --zeros 100", "graph"),
-    Edge("co_factor", "--dim 4096", "graph"),
+    Edge("co_factor", "--dim 4 --user-graph dna-2 --capacity 10000000 --error 0.000001", "crowd"),
     Edge("primal_cr", "--dim 65536"),
     Edge("primal_cr", "--dim 65536", "wide"),
     Edge("collrank", "--dim 65536", "tiny"),
@@ -89,14 +89,16 @@ def tables(folder: Path) -> dict[str, list[str]]:
     """Files of ratings, as arguments of the command line."""
     rng = np.random.default_rng(0)
     out: dict[str, list[str]] = {}
-    for name, rows, users, items in (("tiny", 12, 3, 4), ("small", 1500, 60, 60), ("wide", 60_000, 300, 40_000)):
+    shapes = {"tiny": (12, 3, 4), "small": (1500, 60, 60), "crowd": (9000, 3000, 60), "wide": (60_000, 300, 40_000)}
+    for name, (rows, users, items) in shapes.items():
         columns = rng.integers(0, users, rows), rng.integers(0, items, rows), rng.integers(1, 6, rows), np.arange(rows)
         lines = ["user,item,rating,time", *(",".join(map(str, row)) for row in zip(*columns, strict=True))]
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
         out[name] = [str(folder / f"{name}.csv")]
-    edges = [f"{a},{b}" for a, b in rng.integers(0, 60, (200, 2)) if a != b]
-    (folder / "edges.csv").write_text("\n".join(["a,b", *edges]) + "\n")
-    out["graph"] = [*out["small"], "--user-edges", str(folder / "edges.csv")]
+    for name, ratings, users in (("graph", "small", 60), ("crowd", "crowd", 2000)):
+        pairs = [f"{a},{b}" for a, b in rng.integers(0, users, (4 * users, 2)) if a != b]
+        (folder / f"{name}-edges.csv").write_text("\n".join(["a,b", *pairs]) + "\n")
+        out[name] = [*out[ratings], "--user-edges", str(folder / f"{name}-edges.csv")]
     return out
 
 

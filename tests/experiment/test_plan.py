@@ -54,7 +54,7 @@ def test_a_run_leaves_out_and_says_so(data, monkeypatch):
     heard = []
     results = cr.Experiment(data=data).run(lambda label, event: heard.append((label, event["event"])))
     assert set(results.left_out) == {"ease", "wmf"}
-    assert "needs 1000000.0 GB and 10.0 GB are free" in results.left_out["wmf"]
+    assert "needs 1,000,000.0 GB and 10.0 GB are free" in results.left_out["wmf"]
     assert not {"ease", "wmf"} & {row.label for row in results.rows}
     assert "left out: ease: estimated at about 25 min" in str(results)
     assert results.as_dict()["left_out"] == results.left_out

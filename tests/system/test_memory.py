@@ -128,7 +128,7 @@ def test_answers_ask_for_memory(monkeypatch):
         lambda: model.similar_items([0]),
         lambda: model.similar_users([0]),
     ):
-        with pytest.raises(cr.CorankError, match=r"of WMF needs .* and 0 MB are free: ask for fewer"):
+        with pytest.raises(cr.CorankError, match=r"of WMF needs .* and 0 kB are free: ask for fewer"):
             ask()
 
 

@@ -32,6 +32,7 @@ def _run(argv: list[str]) -> int:
     from .parser import parse
     from .show import announcing_torch, report_compilation, show_log
 
+    _open_streams()
     show_log()
     room_for("polars", "numba")
     args = parse(argv)
@@ -75,3 +76,14 @@ def _drop_unwritable() -> None:
             empty = os.open(os.devnull, os.O_WRONLY)
             os.dup2(empty, stream.fileno())
             os.close(empty)
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed lead nowhere: else the next file that is opened would get their number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115

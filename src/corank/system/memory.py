@@ -109,7 +109,9 @@ def ran_out(why: BaseException) -> bool:
 
 
 def _in_units(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 0.1e9 else f"{size / 1e6:,.0f} MB"
+    if size >= 0.1e9:
+        return f"{size / 1e9:,.1f} GB"
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 or size == 0 else f"{size / 1e3:,.0f} kB"
 
 
 def in_gigabytes(size: float) -> str:

@@ -65,4 +65,4 @@ def parts_in(folder: Path) -> list[str]:
 
 
 def last_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[-1][:300]
+    return (text.strip().splitlines() or [""])[-1]

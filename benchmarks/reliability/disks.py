@@ -55,15 +55,18 @@ def run(trials: int, seed: int, folder: Path, tell: Tell) -> Outcome:
     ]
     moments = moments[:trials]
     sizes: dict[str, list[int]] = {}
+    refused = 0
     for number, (kind, share, limit) in enumerate(moments):
         if kind not in sizes:
             sizes[kind] = _sizes(kind, folder)
         how = "ulimit -f" if limit else "disk"
-        failure = _trial(kind, sizes[kind], share, folder, limit)
+        failure, full = _trial(kind, sizes[kind], share, folder, limit)
+        refused += full
         out.trial(failure and f"{kind}, {how} with room for {share:.0%}: {failure}")
         tell(number + 1, len(moments))
     out.notes.append(
-        f"{len(sizes)} kinds of output ({', '.join(sizes)}) with room for "
+        f"{refused} writes refused, {len(moments) - refused} commands found room or went on without a checkpoint or "
+        f"journal; {len(sizes)} kinds of output ({', '.join(sizes)}) with room for "
         f"{', '.join(f'{share:.0%}' for share in SHARES)} of it"
         + ("; a mounted disk and a limit on the size of files" if mounted else "; a limit on the size of files")
     )
@@ -82,7 +85,8 @@ def _sizes(kind: str, folder: Path) -> list[int]:
     return sizes
 
 
-def _trial(kind: str, sizes: list[int], share: float, folder: Path, limit: bool) -> str:
+def _trial(kind: str, sizes: list[int], share: float, folder: Path, limit: bool) -> tuple[str, bool]:
+    """What went wrong, if anything, and whether the command ended because of the full disk."""
     command, files = OUTPUTS[kind]
     with _place(folder, None if limit else len(files) * PAGE + int(share * sum(sizes))) as place:
         for file in files:
@@ -91,7 +95,7 @@ def _trial(kind: str, sizes: list[int], share: float, folder: Path, limit: bool)
         most = max(int(share * max(sizes)), 64)
         guard: Callable[[], object] | None = partial(_limit, most) if limit else None
         code, _, err = finish(start(command.replace("OUT", str(place)).split(), folder, preexec_fn=guard))
-        return _failure(kind, place, files, code, err, limit)
+        return _failure(kind, place, files, code, err, limit), code != 0
 
 
 def _limit(size: int) -> None:
@@ -108,8 +112,8 @@ def _failure(kind: str, place: Path, files: list[str], code: int | None, err: st
         return f"exit code {code}: {last_line(err)}"
     if parts_in(place):
         return f"left behind: {', '.join(parts_in(place))}"
-    if code == 0:  # there was room for all, or only a checkpoint or the journal had none
-        return "" if kind in ("checkpoint", "search", "model", "report", "page") else "it is said to be written"
+    if code == 0:  # only a checkpoint or the journal had no room, or a disk that counts in pages had some for all
+        return "".join(f"{file} is said to be written and is not; " for file in files if not _whole(place / file))
     said = last_line(err)
     if not re.search("No space left on device|File too large", said):
         return f"another reason: {said}"
@@ -121,14 +125,21 @@ def _failure(kind: str, place: Path, files: list[str], code: int | None, err: st
     if kind in TOOK_LONG and not limit and len(kept) < len(failed):
         return f"not kept: {said}"
     for path in map(Path, kept):
-        if not path.is_file() or not path.stat().st_size:
+        if not _whole(path):
             return f"{path} is said to be kept and is not: {said}"
-        if path.suffix == ".corank":
-            import corank as cr
-
-            cr.load(path)
         shutil.rmtree(path.parent)
     return ""
+
+
+def _whole(path: Path) -> bool:
+    """Whether a file was written: not empty, not the old one, and loaded where it is a model."""
+    import corank as cr
+
+    if not path.is_file() or path.read_bytes() in (b"", OLD):
+        return False
+    if path.suffix == ".corank":
+        cr.load(path)
+    return True
 
 
 @contextlib.contextmanager

@@ -26,9 +26,11 @@ T = TypeVar("T")
 class Malformed(CorankError):
     """Quotes that do not enclose fields."""
 
-    def __init__(self, path: Path, line: int, ended: bool, why: str = "") -> None:
-        what = "opens a quote that is never closed" if ended else "has a quote that ends inside of a field"
-        if "limit" in why:  # in the words of the csv module
+    def __init__(self, path: Path, line: int, ended: bool, why: str) -> None:
+        what = "has a quote that ends inside of a field"
+        if "end of data" in why:  # in the words of the csv module
+            what = "opens a quote that is never closed"
+        elif "limit" in why:
             what = f"opens a quote that is not closed within {csv.field_size_limit():,} characters"
         super().__init__(
             f"line {line:,} of file '{path}' {what}: enclose whole fields in quotes, double each quote inside of "

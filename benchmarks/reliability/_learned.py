@@ -27,6 +27,8 @@ def variants(cls: type[cr.Model]) -> Iterator[tuple[str, dict[str, object]]]:
     fields = {field.name for field in dataclasses.fields(cls)}
     small = {name: value for name, value in {"dim": 19, "epochs": 2}.items() if name in fields}
     yield "defaults", small
+    if "dim" in small:
+        yield "dim=64", {**small, "dim": 64}
     for name, (kind, default, _, rule) in params_of(cls).items():
         for choice in rule.choices or ():
             if choice != default:

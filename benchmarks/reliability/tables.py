@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import corank as cr
-from corank.reading import text_columns
+from corank.reading import large_files, text_columns
 
 from .part import Outcome, Part, Tell
 from .twin_reader import Refused, Rows, twin_lists, twin_rows
@@ -288,14 +288,14 @@ def hostile_tables(trials: int, seed: int, folder: Path, tell: Tell) -> Outcome:
     """Tables that are read row by row, and tables that the readers of large files are made to read in small blocks."""
     out = Outcome()
     refused: Counter[bool] = Counter()
-    usual = text_columns.SMALL, text_columns.BLOCK
+    usual = text_columns.SMALL, large_files.BLOCK
     path = folder / "table.csv"
     try:
         for trial in range(trials):
             rng = random.Random(f"{seed} {trial}")
             sizes = (30, 30, 10_500, 150_000 if trial % 20 == 0 else 10_500)  # 10,000 are the sample; 150,000 are many
             what, separator, header = make(rng, path, sizes)
-            text_columns.SMALL, text_columns.BLOCK = usual if rng.random() < 0.3 else (1 << 9, 1 << 16)
+            text_columns.SMALL, large_files.BLOCK = usual if rng.random() < 0.3 else (1 << 9, 1 << 16)
             failure, was_refused = compared(path, separator, header)
             if was_refused and what.startswith("nothing") and "cut off" not in what:
                 failure = failure or "a clean table was refused"
@@ -303,7 +303,7 @@ def hostile_tables(trials: int, seed: int, folder: Path, tell: Tell) -> Outcome:
             out.trial(f"trial {trial}, {what}: {failure}" if failure else "")
             tell(trial + 1, trials)
     finally:
-        text_columns.SMALL, text_columns.BLOCK = usual
+        text_columns.SMALL, large_files.BLOCK = usual
     out.notes.append(f"{refused[False]:,} read like the twin, {refused[True]:,} refused in a sentence")
     return out
 

@@ -152,7 +152,9 @@ def twin_lists(path: Path, separator: str) -> Rows:
     """The rows of a file with one line per user."""
     users, items = [], []
     for line in re.split(r"\r\n|\r|\n", text_of(path)):
-        user, *rest = [field.strip() for field in line.strip().split(separator)]
+        if not line.strip():
+            continue
+        user, *rest = line.split() if separator == " " else [field.strip() for field in line.split(separator)]
         rest = [item for item in rest if item]
         users += [user] * len(rest)
         items += rest

@@ -45,3 +45,26 @@ def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
     for name in ("a.csv.gz", "a.zip", "a.csv.zst"):
         with pytest.raises(cr.CorankError, match="ends early or is damaged"):
             cr.read_csv(tmp_path / name)
+
+
+def test_what_unpacks_to_more_than_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corank.reading.packed.free_bytes", lambda: 10**7)
+    text = b"1,2,3\n" * 2_000_000
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", text)
+    for name in ("a.csv.gz", "a.zip"):
+        with pytest.raises(cr.CorankError, match=r"unpacks to more than 0\.0 GB, which is all the memory that is free"):
+            cr.read_csv(tmp_path / name)
+
+
+def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", TEXT)
+    data = bytearray(path.read_bytes())
+    data[6] |= 1  # the flag of encryption, before the member and in the list of members
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(cr.CorankError, match="cannot be unpacked, as it is encrypted: unpack it first"):
+        cr.read_csv(path)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from ..errors import CorankError, shorten
+from .packed import opened_text
 
 LONGEST = 1 << 24  # characters of a line
 LETTERS = ("\t", "|")  # separators of files that often hold " as a letter: ill-formed quotes are letters there
@@ -25,9 +26,11 @@ T = TypeVar("T")
 class Malformed(CorankError):
     """Quotes that do not enclose fields."""
 
-    def __init__(self, path: Path, line: int, ended: bool, why: str = "") -> None:
-        what = "opens a quote that is never closed" if ended else "has a quote that ends inside of a field"
-        if "limit" in why:  # in the words of the csv module
+    def __init__(self, path: Path, line: int, ended: bool, why: str) -> None:
+        what = "has a quote that ends inside of a field"
+        if "end of data" in why:  # in the words of the csv module
+            what = "opens a quote that is never closed"
+        elif "limit" in why:
             what = f"opens a quote that is not closed within {csv.field_size_limit():,} characters"
         super().__init__(
             f"line {line:,} of file '{path}' {what}: enclose whole fields in quotes, double each quote inside of "
@@ -55,7 +58,7 @@ def _check_text(line: str, number: int, path: Path) -> None:
         line.encode()
     except UnicodeEncodeError as error:
         byte = ord(line[error.start]) & 0xFF
-        raise not_text(path, f"byte 0x{byte:02x} in line {number:,}") from None
+        raise not_text(path, f"a byte is 0x{byte:02x}, in line {number:,}") from None
     if line.startswith("\ufeff"):
         raise second_mark(path, number)
 
@@ -86,6 +89,17 @@ def split(text: Iterable[str], separator: str, path: Path, quotes: bool = True) 
             number = begin + reader.line_num
         if any(field and not field.isspace() for field in fields):
             yield begin, fields
+
+
+def file_lines(path: Path) -> Iterator[str]:
+    """The lines of a file."""
+    with opened_text(path) as text:
+        yield from lines(text, path)
+
+
+def file_rows(path: Path, separator: str, skip: int, quotes: bool = True) -> Iterator[Row]:
+    """The rows of a file below its first lines."""
+    return (row for row in split(file_lines(path), separator, path, quotes) if row[0] > skip)
 
 
 def with_quotes(read: Callable[[bool], T], plain: Callable[[], Iterable[str]], separator: str) -> T:

@@ -157,3 +157,12 @@ def test_tuning_of_a_hostile_name_stays_in_the_storage(tmp_path):
     experiment.name = "../../escaped"
     with pytest.raises(cr.CorankError, match="it must be a name"):
         experiment.run(storage=tmp_path / "deep" / "storage")
+
+
+def test_missing_data_is_said_once(tmp_path):
+    (tmp_path / "t.csv").write_text("user,item\n1,2\n")
+    with pytest.raises(cr.CorankError) as caught:
+        load(tmp_path, "test = 't.csv'\n" + ROW)
+    assert str(caught.value).endswith(
+        "e.toml: data is missing: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'"
+    )

@@ -115,17 +115,19 @@ class Experiment:
         path = Path(path)
         table = read_toml(path)
         known = set(options(cls)) - {"models"} | {"model"}
-        unknown = [f"{show(k)} is not an option of an experiment{suggest(k, known)}" for k in table if k not in known]
+        wrong = [
+            (k, f"{show(k)} is not an option of an experiment{suggest(k, known)}") for k in table if k not in known
+        ]
         table = {key: value for key, value in table.items() if key in known}
         if "data" not in table and "data" not in changes:
-            unknown.append("data is missing: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'")
+            wrong.append(("data", "data is missing: name the data, e.g. data = 'ml-1m' or data = 'ratings.csv'"))
             table["data"] = {"synthetic": "realistic"}  # for the other checks
         for key in ("data", "test", "valid", "user_edges", "item_edges"):
             table[key] = _beside(path, table[key]) if key in table else None
         given = {key: value for key, value in table.items() if value is not None}
         given = {"models": given.pop("model", []), "name": clean(path.stem), **given, **changes}
         made = cls(**given)
-        check_options(made, str(path), tuple(unknown))
+        check_options(made, str(path), wrong)
         return made
 
     def run(self, on_progress: Progress | None = None, storage: Path | None = None) -> Results:

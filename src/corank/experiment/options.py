@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..data.split import Split
@@ -27,14 +27,14 @@ METRICS = {
 TASKS = {"implicit": "full", "explicit": "rated", "sequential": "full"}
 
 
-def check_options(experiment: Experiment, where: str = "", more: Iterator[str] | tuple[str, ...] = ()) -> None:
+def check_options(experiment: Experiment, where: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
     """Raise one error with all mistakes that can be found without opening the data.
 
-    where : the file that they are in. more : mistakes that were found before.
+    where : the file that they are in. more : mistakes that were found before, (option, sentence).
     """
-    alone = list(mistakes(experiment))
+    alone = [*more, *mistakes(experiment)]
     wrong = {name for name, _ in alone}
-    found = [*more, *(sentence for _, sentence in alone)]
+    found = [sentence for _, sentence in alone]
     for names, contradiction in CONTRADICTIONS:
         if wrong.isdisjoint(names):  # what is wrong by itself is said once
             found += contradiction(experiment)

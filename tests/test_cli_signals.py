@@ -191,19 +191,24 @@ def test_a_library_that_hides_the_signal(monkeypatch: pytest.MonkeyPatch, capfd:
     assert capfd.readouterr().err == "corank: stopped\n"
 
 
-def test_a_signal_in_a_finaliser_ends_the_process() -> None:
+def test_a_signal_in_a_finaliser_is_not_lost(tmp_path: Path) -> None:
     code = (
-        "import signal\n"
+        "import signal, sys, time\n"
+        "from corank.atomic import replacing\n"
         "from corank.cli.stopping import Signals\n"
         "class Odd:\n"
         "    def __del__(self):\n"
         "        signal.raise_signal(signal.SIGTERM)\n"
-        "with Signals():\n"
-        "    Odd()\n"
-        "    print('went on')\n"
+        "try:\n"
+        "    with Signals(), replacing('a'):\n"
+        "        Odd()\n"
+        "        time.sleep(20)\n"
+        "except KeyboardInterrupt as why:\n"
+        "    print(why.code)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "corank: stopped\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "143\n", "")
+    assert os.listdir() == []  # no part stays
 
 
 def test_handlers_are_put_back() -> None:

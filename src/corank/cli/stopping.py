@@ -11,12 +11,15 @@ from typing import Any, Self
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}  # as shells count: 128 + the number of the signal
 
+AGAIN = 0.01  # seconds until a signal is raised again where Python has dropped the exception
+
 
 class Interrupted(KeyboardInterrupt):
     """A signal that ends the command."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
+        self.number = number
         self.code = CODES[signal.Signals(number)]
 
 
@@ -25,6 +28,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.received: Interrupted | None = None
+        self._alarm: Any = None  # the handler of SIGALRM before
 
     def __enter__(self) -> Self:
         self._before = _handle(self._on_signal)
@@ -37,6 +41,9 @@ class Signals:
     ) -> None:
         _restore(self._before)
         sys.unraisablehook = self._hook
+        if self._alarm is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._alarm)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         _restore(self._before)
@@ -44,11 +51,17 @@ class Signals:
         raise self.received
 
     def _unraisable(self, event: Any) -> None:
-        """Python prints an exception in a finaliser or a callback and goes on: for a signal that would be wrong."""
-        if isinstance(event.exc_value, Interrupted):
+        """Python prints an exception in a finaliser or a callback and goes on: a signal is raised again soon after."""
+        why = event.exc_value
+        if not isinstance(why, Interrupted):
+            self._hook(event)
+            return
+        if not hasattr(signal, "setitimer"):  # Windows
             tell("corank: stopped")
-            os._exit(event.exc_value.code)
-        self._hook(event)
+            os._exit(why.code)
+        before = signal.signal(signal.SIGALRM, lambda number, frame: self._on_signal(why.number, frame))
+        self._alarm = self._alarm or before
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
 class Stop:

@@ -114,13 +114,17 @@ def _new_part(path: Path) -> tuple[Path, int | None]:
     name = os.fsdecode(os.fsencode(path.name)[:LONGEST])
     while True:
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{name}.corank-", suffix=".part")
-        if fcntl is None:
+        try:
+            if fcntl is None:
+                os.close(handle)
+                return Path(part), None
+            # Another process may have seen the file before it was locked, and taken it for one that was left.
+            if _lock(handle) is not False and os.path.exists(part):
+                return Path(part), handle
             os.close(handle)
-            return Path(part), None
-        # Another process may have seen the file before it was locked, and taken it for one that was left.
-        if _lock(handle) is not False and os.path.exists(part):
-            return Path(part), handle
-        os.close(handle)
+        except BaseException:  # Ctrl-C
+            os.unlink(part)
+            raise
 
 
 def _lock(handle: int) -> bool | None:

@@ -194,7 +194,7 @@ def test_a_library_that_hides_the_signal(monkeypatch: pytest.MonkeyPatch, capfd:
 def test_a_signal_in_a_finaliser_is_not_lost(tmp_path: Path) -> None:
     code = (
         "import signal, sys, time\n"
-        "from corank.atomic import replacing\n"
+        "from corank.system.atomic import replacing\n"
         "from corank.cli.stopping import Signals\n"
         "class Odd:\n"
         "    def __del__(self):\n"

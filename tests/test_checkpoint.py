@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -105,37 +100,6 @@ def test_another_order_is_another_fit(data, tmp_path):
     turned = dataclasses.replace(data, time=-data.time)
     with pytest.raises(cr.CorankError, match="checkpoint of another fit"):
         cr.WMF(dim=3, epochs=6).fit(turned, checkpoint=file)
-
-
-@pytest.mark.parametrize("asked", ["BPR(dim=8, epochs=60)", "SSEPT(dim=8, dim_user=4, epochs=12, max_len=20)"])
-def test_kill_dash_nine(asked, tmp_path):
-    """A real kill at a random moment after progress was made, three times; then the fit may end."""
-    code = (
-        "import sys, corank as cr\n"
-        "data = cr.synthetic.realistic(users=400, items=300, rows=20_000, groups=5, seed=9).data\n"
-        f"model = cr.{asked}.fit(data, checkpoint=sys.argv[1])\n"
-        "model.save(sys.argv[2])\n"
-    )
-    part, end = tmp_path / "c.part", tmp_path / "m.corank"
-    rng, kills = random.Random(0), 0
-    while not end.exists():
-        before = part.stat().st_mtime_ns if part.exists() else 0
-        process = subprocess.Popen([sys.executable, "-c", code, str(part), str(end)])
-        while process.poll() is None and kills < 3:
-            time.sleep(0.01)
-            if part.exists() and part.stat().st_mtime_ns != before:
-                time.sleep(rng.uniform(0.0, 0.05))
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-                break
-        assert process.wait() in (0, -signal.SIGKILL)
-    assert kills > 0
-    code = code.replace(", checkpoint=sys.argv[1]", "")
-    subprocess.run([sys.executable, "-c", code, "", str(tmp_path / "whole.corank")], check=True)
-    one, other = cr.load(end), cr.load(tmp_path / "whole.corank")
-    for key, value in other._learned().items():
-        if isinstance(value, np.ndarray):
-            assert np.array_equal(value, getattr(one, key)), key
 
 
 def test_other_labels_and_other_validation_rows_are_another_fit(data, tmp_path):

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from .part import Outcome, Tell
 
+MANY = 2_000  # trials from which a second process is worth its start
 PATIENCE = 60.0  # seconds for one trial
 STARTING = 900.0  # seconds for anything before the first one, such as compiling kernels
 
 
-def in_workers(
-    command: list[str], trials: int, tell: Tell, *, env: dict[str, str] | None = None, workers: int = 2
-) -> Outcome:
-    """Run trials 0 to `trials` - 1 with `command FIRST STEP STOP`, in `workers` processes.
+def in_workers(command: list[str], trials: int, tell: Tell, *, env: dict[str, str] | None = None) -> Outcome:
+    """Run trials 0 to `trials` - 1 with `command FIRST STEP STOP`, in one process, or in two if they are many.
 
     A worker prints "N: kind|failure" (the failure may be empty) after trial N, and before the first one whatever it
     likes, as a sign of life. One that dies or hangs fails the trial after its
     last line, and another takes over behind that.
     """
+    workers = 1 if trials <= MANY else 2
     out, kinds = Outcome(), dict[str, int]()
     running = {_start(command, first, workers, trials, env): first for first in range(workers)}
     heard = dict.fromkeys(running, (time.monotonic(), True))

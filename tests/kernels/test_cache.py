@@ -1,4 +1,4 @@
-"""Machine code on disk: the same numbers from a process that compiles and one that loads, and never stale code."""
+"""Machine code on disk is never stale; `tests/reliability/test_compiled.py` compares its numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ import pytest
 from layers import SOURCE
 
 KERNELS = sorted((SOURCE / "kernels").glob("*.py"))
-
-FIT = """
-import hashlib, numpy as np, corank as cr
-rng = np.random.default_rng(0)
-data = cr.from_arrays(user=rng.integers(0, 40, 900), item=rng.integers(0, 30, 900), value=rng.integers(1, 6, 900))
-model = cr.ALS(dim=19, epochs=2).fit(data)
-print(hashlib.sha256(model.user_factors_.tobytes() + model.item_factors_.tobytes()).hexdigest())
-"""
 
 CALLEE = """
 from corank.kernels.threads import inline
@@ -47,11 +39,6 @@ def python(code: str, cache: Path, **environment: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     ).stdout
-
-
-def test_compiling_and_loading_processes_give_the_same_bits(tmp_path):
-    compiled, loaded = (python(FIT, tmp_path) for _ in range(2))
-    assert compiled == loaded
 
 
 def test_a_kernel_is_compiled_again_when_what_it_calls_has_changed(tmp_path):

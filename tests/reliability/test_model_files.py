@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.reliability import model_files, mutations
 
-SHARE = 0.01
+SHARE = 0.005
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_a_trial_that_kills_or_fails_its_process_is_counted(tmp_path):
     from benchmarks.reliability._workers import in_workers
 
     code = "import os, sys; print('0: fine|', flush=True); os.kill(os.getpid(), 11)"
-    out = in_workers(["-c", code], 2, lambda done, of: None, workers=1)
+    out = in_workers(["-c", code], 2, lambda done, of: None)
     assert out.tried == 2
     assert len(out.failures) == 1
     assert "signal 11" in out.failures[0]

@@ -152,7 +152,7 @@ class Listwise(FactorModel):
 
     def _memory(self, size: Size) -> float:
         # An entry has its item, order, score, gradient and curvature, and its place by item and by user.
-        return rows_memory(size, 2) + 72.0 * self._entries(size) + factors_memory(self, size, self.dim, 3)
+        return rows_memory(size, 2) + 60.0 * self._entries(size) + factors_memory(self, size, self.dim, 3)
 
     def _half_step(self, epoch: int, resampled: bool) -> HalfStep:
         """How an epoch updates each side; a fraction of a step on resampled lists need not lower their objective."""

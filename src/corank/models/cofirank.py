@@ -115,7 +115,7 @@ class CofiRank(FactorModel):
 
     def _memory(self, size: Size) -> float:
         solving = scratch_memory(equations_memory(self.dim + 1), size.nodes)  # the fold-in solves least squares too
-        return rows_memory(size, 3) + 112.0 * size.rows + factors_memory(self, size, self.dim, 4) + solving
+        return rows_memory(size, 3) + 96.0 * size.rows + factors_memory(self, size, self.dim, 3) + solving
 
     def _fold_in_memory(self, size: Size) -> float:
         return scratch_memory(equations_memory(self.dim + 1), size.users) + 112.0 * size.rows

@@ -85,8 +85,8 @@ def small(path: Path) -> Table:
     table = tomllib.loads(path.read_text("utf-8"))
     explicit = table.get("task") == "explicit"
     graph = any(row["name"] in ("grmf", "grwmf", "co_factor", "gcmc", "graph_ae") for row in table.get("model", []))
-    sizes = {"users": 40, "items": 30, "rank": 2, "train": 0.3, "test": 0.1, "edge": 0.1}
-    market = {"users": 40, "items": 40, "rows": 400, "groups": 3, "friends": 3}
+    sizes = {"users": 40, "items": 30, "rank": 2, "train": 0.3, "test": 0.1, "edge": 0.1, "seed": 1}
+    market = {"users": 40, "items": 40, "rows": 400, "groups": 3, "friends": 3, "seed": 1}
     table["data"] = {"synthetic": "simulation", **sizes} if explicit and graph else {"synthetic": "realistic", **market}
     for key in ("test", "valid", "columns", "user_edges", "item_edges", "positive"):
         table.pop(key, None)

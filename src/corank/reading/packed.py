@@ -40,6 +40,14 @@ def is_table(path: Path) -> bool:
     return not name.startswith(".") and name.lower().endswith(TABLES) and not _TEXTS.match(name)
 
 
+def ordinary(path: Path) -> None:
+    """Raise for what is there and neither a file nor a folder."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CorankError(
+            f"'{path}' is a pipe, a socket or a device, and tables are read twice: save it as a file first"
+        )
+
+
 def is_zip(path: Path) -> bool:
     return starts_with(path, ZIP)
 

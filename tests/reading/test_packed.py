@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import corank as cr
+from corank.reading.packed import _zstd_size
 
 TEXT = "user,item,rating\n" + "".join(f"{u},{i},{(u * i) % 5 + 1}\n" for u in range(1, 9) for i in range(1, 9))
 
@@ -56,6 +57,17 @@ def test_what_unpacks_to_more_than_memory_is_refused(tmp_path: Path, monkeypatch
     for name in ("a.csv.gz", "a.zip"):
         with pytest.raises(cr.CorankError, match=r"unpacks to more than 0\.0 GB, which is all the memory that is free"):
             cr.read_csv(tmp_path / name)
+
+
+def test_zstandard_tells_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow to write Zstandard")
+    path = tmp_path / "a.csv.zst"
+    for size in (10, 1_000, 100_000, 12_000_000):
+        path.write_bytes(arrow.Codec("zstd").compress(b"1,2,3\n" * (size // 6), asbytes=True))
+        assert _zstd_size(path.read_bytes()) == size // 6 * 6
+    monkeypatch.setattr("corank.reading.packed.free_bytes", lambda: 10**7)
+    with pytest.raises(cr.CorankError, match="unpacks to more than"):
+        cr.read_csv(path)
 
 
 def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:

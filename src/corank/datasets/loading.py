@@ -23,7 +23,7 @@ from ..data import Dataset, settle_duplicates
 from ..data.split import Split
 from ..data.values import declared
 from ..errors import CorankError, shorten
-from ..reading.packed import exists, is_zip
+from ..reading.packed import exists, is_zip, ordinary
 from . import folders
 from .catalogue import CATALOGUE, info
 from .entry import Info
@@ -68,6 +68,7 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
     if several := folders.matching(str(path)):
         return folders.read_together(several, options)
     place = Path(path).expanduser()
+    ordinary(place)
     if exists(place) and not is_zip(place):
         known = None if options.keys() - {"values"} else _read_known(place)
         return folders.read_table(place, options) if known is None else declared(known, options.get("values", "auto"))

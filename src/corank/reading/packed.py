@@ -40,6 +40,14 @@ def is_table(path: Path) -> bool:
     return not name.startswith(".") and name.lower().endswith(TABLES) and not _TEXTS.match(name)
 
 
+def ordinary(path: Path) -> None:
+    """Raise for what is there and neither a file nor a folder."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise CorankError(
+            f"'{path}' is a pipe, a socket or a device, and tables are read twice: save it as a file first"
+        )
+
+
 def is_zip(path: Path) -> bool:
     return starts_with(path, ZIP)
 
@@ -136,10 +144,7 @@ class _Bounded(io.RawIOBase):
         buffer[: len(data)] = data
         self._left -= len(data)
         if self._left < 0:
-            raise CorankError(
-                f"file '{self._path}' unpacks to more than {self._most / 1e9:.1f} GB, which is all the memory that is "
-                "free: give a part of it"
-            )
+            raise too_large(self._path, self._most)
         return len(data)
 
 
@@ -159,6 +164,9 @@ def _from_zstd(data: bytes, path: Path) -> bytes:
     """Text from Zstandard, which Python reads from version 3.14 on, by polars: all lines, ended alike."""
     import polars as pl
 
+    free = free_bytes()
+    if free is not None and _zstd_size(data) > free:
+        raise too_large(path, free)
     try:
         # A separator that text does not contain: each line is one field.
         lines = pl.read_csv(
@@ -171,7 +179,17 @@ def _from_zstd(data: bytes, path: Path) -> bytes:
         ) from None
     if lines.width != 1:
         raise CorankError(f"file '{path}' holds control characters (0x1f), and is no text: unpack it and repair it")
-    return b"\n".join(line.encode() for line in lines.to_series().fill_null("").to_list()) + b"\n"
+    text: str = lines.to_series().fill_null("").str.join("\n").item()
+    return text.encode() + b"\n"
+
+
+def _zstd_size(data: bytes) -> int:
+    """The unpacked size that the header of a Zstandard frame tells, 0 if it does not (RFC 8878, 3.1.1.1)."""
+    flags = data[4] if len(data) > 4 else 0
+    single = flags >> 5 & 1
+    width = (single, 2, 4, 8)[flags >> 6]
+    start = 5 + (not single) + (0, 1, 2, 4)[flags & 3]
+    return int.from_bytes(data[start : start + width], "little") + 256 * (width == 2)
 
 
 @contextmanager
@@ -188,6 +206,13 @@ def _readable(path: Path) -> Iterator[None]:
         raise CorankError(f"file '{path}' cannot be unpacked, as {why}: unpack it first") from None
     except OSError as error:
         raise CorankError(f"file '{path}' cannot be read: {error.strerror or error}") from None
+
+
+def too_large(path: Path, free: int) -> CorankError:
+    return CorankError(
+        f"file '{path}' unpacks to more than {free / 1e9:.1f} GB, which is all the memory that is free: give a part of "
+        "it"
+    )
 
 
 def damaged(path: Path) -> CorankError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..data.columns import INTERACTIONS, Wording
 from ..errors import CorankError, shorten, suggest
 from ..system.memory import make_room
-from .packed import archive_of, content, encoding_of, exists, is_table, is_zip, members, opened
+from .packed import archive_of, content, encoding_of, exists, is_table, is_zip, members, opened, ordinary
 from .records import Malformed, Row, lines, not_text, second_mark, split, with_quotes
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ def existing_file(path: str | PathLike[str], wording: Wording = INTERACTIONS) ->
     path = Path(path)
     if path.is_dir():
         raise CorankError(f"'{path}' is a folder: give the file in it that has the {wording.rows}")
-    if path.exists() and not path.is_file():
-        raise CorankError(
-            f"'{path}' is a pipe, a socket or a device, and tables are read twice: save it as a file first"
-        )
+    ordinary(path)
     if not exists(path):
         if (archive := archive_of(path)) is not None:
             near = suggest(path.name, [member.name for member in members(archive)])

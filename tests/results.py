@@ -48,6 +48,7 @@ def measured(values: Mapping[str, Any], metric: str = "ndcg@10", oracle: str | N
             plain,
             metrics=what,
             values={what[0].name: per_user},
+            weights={what[0].name: np.isfinite(per_user).astype(np.float64)},
             mean={what[0].name: mean},
             interval={what[0].name: (mean - 0.01, mean + 0.01)},
         )

@@ -50,14 +50,18 @@ def test_the_kind_of_the_values_is_printed(run):
 def test_the_protocol_line_prints_the_gain(run):
     code, out, _ = run("compare {p} --models popularity,wmf --metrics ndcg@10 -o out")
     assert code == 0
-    assert out.splitlines()[0].endswith("full ranking of 150 items, seen items excluded, binary gains")
+    assert out.splitlines()[0].endswith(
+        "full ranking of 150 items, seen items excluded, binary gains, trained without validation rows"
+    )
     page = Path("out/report.html").read_text()
     assert "binary gains" in page
     assert re.search(r"counts from 1 to [\d,.e+]+, mean", page)
     code, out, _ = run("compare {p} --models popularity --metrics ndcg@10 -o out --gain exponential")
-    assert out.splitlines()[0].endswith("exponential gains")
+    assert out.splitlines()[0].endswith("exponential gains, trained without validation rows")
     code, out, _ = run("compare {r} --task explicit --models als --metrics ndcg@10 -o out")
-    assert out.splitlines()[0].endswith("rated: each user's test items only, exponential gains")
+    assert out.splitlines()[0].endswith(
+        "rated: each user's test items only, exponential gains, trained without validation rows"
+    )
 
 
 def test_counts_as_ratings_are_a_sentence(run):
@@ -65,7 +69,7 @@ def test_counts_as_ratings_are_a_sentence(run):
     assert code == 0
     assert "corank: the values are counts from 1 to" in err
     assert "task 'explicit' treats them as ratings: use task 'implicit'" in err
-    assert out.splitlines()[0].endswith("binary gains")
+    assert ", binary gains, " in out.splitlines()[0]
     code, _, err = run("fit als {p} -o m.corank --dim 2 --epochs 1")
     assert code == 0
     assert "als treats values as ratings, and these are counts from 1 to" in err
@@ -91,7 +95,7 @@ def test_large_alpha_on_play_counts(run, folder):
     [
         ("data describe {p} --values count", "values='count' is not a kind of values; did you mean 'counts'?"),
         ("data describe {p} --valeus counts", "did you mean '--value"),
-        ("compare {p} --gain graded", "gain='graded' is not a gain of NDCG; known: binary, exponential"),
+        ("compare {p} --gain graded", "gain = 'graded' is not known; known: binary, exponential"),
         ("fit wmf {p} -o m.corank --confidence logarithm", "--confidence"),
     ],
 )

@@ -284,15 +284,6 @@ def test_an_empty_history_gets_what_is_popular(data, model):
     assert model.recommend(histories=[[]], k=1).items[0, 0] == best
 
 
-def test_stored_sequences_that_do_not_fit_are_refused(model, tmp_path):
-    model.save(tmp_path / "m.corank")
-    loaded = cr.load(tmp_path / "m.corank", model=type(model))
-    loaded.recent_ = loaded.recent_[:-1]
-    loaded.save(tmp_path / "broken.corank")
-    with pytest.raises(cr.ModelFileError, match="not a whole"):
-        cr.load(tmp_path / "broken.corank")
-
-
 def test_steps_get_shorter_at_the_end(data, monkeypatch):
     """cooldown=0.5 of 8 epochs: full steps for half of them, then 4/4, 3/4, 2/4, 1/4 of lr."""
     from corank.nn.loop import Trainer

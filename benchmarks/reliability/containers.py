@@ -24,7 +24,7 @@ from ..tools import ROOT
 from .part import Outcome, Part, Tell
 
 UID = 12_345  # has no entry in /etc/passwd
-TIMEOUT = 300
+TIMEOUT = 900
 WARNING = "each process will compile them again"
 LARGE = 16_384  # a dim whose Gram matrix takes 1 GB
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .part import Outcome, Part, Tell
 
-TIMEOUT = 240
+TIMEOUT = 600
 SMALL, LARGE = 2_600_000_000, 4_500_000_000  # bytes of addresses: libraries take 1.6 GB of them, with torch 2.2 GB
 LOW, HIGH = 0.7, 2.0  # of the memory that a fit takes, what its estimate must be
 

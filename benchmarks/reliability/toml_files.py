@@ -26,7 +26,7 @@ from ..tools import ROOT
 from .part import Outcome, Part, Tell
 
 SECONDS = 2.0  # of a run, after which it is stopped: it was valid
-HANG = 120.0  # seconds of a process or a run that ought to have stopped
+HANG = 600.0  # seconds: kernels may have to be compiled first, on a busy machine
 EVERY = 16  # one trial in so many goes through the command line
 UNTOUCHED = "nothing was changed"
 STOPPED = "stopped before any row was finished"

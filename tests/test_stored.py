@@ -103,6 +103,7 @@ HOSTILE = {
     "a history of text": (WMF, plain("history_", ["x"]), "history_ must be"),
     "no state": (WMF, lambda arrays, meta: meta.update(state=[1]), "not a whole corank model"),
     "no hyper-parameters": (WMF, lambda arrays, meta: meta.update(params=3), "newer corank"),
+    "a format beyond all": (WMF, lambda arrays, meta: meta.update(format=float("inf")), "not a corank model file"),
     "no name": (WMF, lambda arrays, meta: meta.update(model=[]), "newer corank"),
 }
 
@@ -129,6 +130,13 @@ def test_sequences_point_into_the_catalogue(data, tmp_path):
             cr.load(path)
     path = crafted(cr.SASRec(**small), data, tmp_path / "m.corank", array("weights_", lambda w: w[:-16]))
     with pytest.raises(cr.ModelFileError, match="weights_ must be float32"):
+        cr.load(path)
+
+
+def test_there_is_a_rating_level(data, tmp_path):
+    pytest.importorskip("torch")
+    path = crafted(cr.GCMC(dim=4, epochs=1), data, tmp_path / "m.corank", array("levels_", lambda a: a[:0]))
+    with pytest.raises(cr.ModelFileError, match="levels_ is empty"):
         cr.load(path)
 
 

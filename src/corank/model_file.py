@@ -97,7 +97,7 @@ def _read_header(path: Path, file: BinaryIO) -> tuple[dict[str, Any], list[tuple
         header = json.loads(file.read(length))
         meta = dict(json.loads(header.pop("__metadata__")["corank"]))
         number, written = int(meta["format"]), str(meta["sha256"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise ModelFileError(not_ours) from None
     if number > FORMAT:
         raise ModelFileError(f"{path} has format {number} and this corank reads up to {FORMAT}: upgrade corank")

@@ -51,6 +51,7 @@ class Numbers(Stored):
     low: float | None = None
     below: str | int | None = None
     rising: bool = False  # each value is larger than the one before
+    some: bool = False  # there is at least one
 
     def check(self, name: str, value: Any, model: Model, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype or value.ndim != len(self.shape):
@@ -59,6 +60,8 @@ class Numbers(Stored):
             if n != (wanted := size(word, n, model, sizes)):
                 raise ValueError(f"{name} must be {self.words()}, with {wanted} {word} and not {n}")
         if value.size == 0:
+            if self.some:
+                raise ValueError(f"{name} is empty")
             return
         lowest, highest = value.min(), value.max()  # NaN if one of them is
         if not (np.isfinite(lowest) and np.isfinite(highest)):
@@ -79,10 +82,15 @@ class Numbers(Stored):
 
 
 def floats(
-    *shape: str | int, low: float | None = None, rising: bool = False, dtype: str = "float32", optional: bool = False
+    *shape: str | int,
+    low: float | None = None,
+    rising: bool = False,
+    some: bool = False,
+    dtype: str = "float32",
+    optional: bool = False,
 ) -> Numbers:
     """Finite numbers."""
-    return Numbers(dtype=dtype, shape=shape, low=low, rising=rising, optional=optional)
+    return Numbers(dtype=dtype, shape=shape, low=low, rising=rising, some=some, optional=optional)
 
 
 def codes(*shape: str | int, below: str = "items", dtype: str = "int32", rising: bool = False) -> Numbers:

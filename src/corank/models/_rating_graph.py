@@ -216,7 +216,7 @@ class RatingGraphModel(Model):
     def _stores(self) -> dict[str, Stored]:
         return super()._stores() | {
             "liked_": Number(),
-            "levels_": floats("rating levels", rising=True),
+            "levels_": floats("rating levels", rising=True, some=True),
             "item_count_": floats("items", low=0),
             "columns_": Wholes(length=2),
             "weights_": floats("parameters"),

@@ -196,6 +196,28 @@ def test_training_state_of_whole_numbers_is_checked(data, tmp_path):
         cr.PrimalCR(dim=4, epochs=4).fit(data, checkpoint=path)
 
 
+def test_lists_of_training_have_each_item_once(data, tmp_path):
+    path = tmp_path / "sql.checkpoint"
+    model = {"feedback": "implicit", "requeue": True, "dim": 4, "epochs": 4}
+    cr.SQLRank(**model).fit(data, checkpoint=path, on_epoch=lambda entry: entry["epoch"] < 2)
+    meta, arrays = read_file(path)
+    for change in (lambda index: index * 0 + 6, with_value(ITEMS), with_value(-1)):
+        seal(path, arrays | {"state.index": change(arrays["state.index"])}, meta)
+        with pytest.raises(cr.ModelFileError, match="index is not what training can continue from"):
+            cr.SQLRank(**model).fit(data, checkpoint=path)
+
+
+def test_codes_of_a_checkpoint_are_those_of_the_data(data, tmp_path):
+    pytest.importorskip("torch")
+    path = tmp_path / "pt.checkpoint"
+    model = {"dim": 4, "dim_user": 2, "epochs": 4, "max_len": 4}
+    cr.SSEPT(**model).fit(data, checkpoint=path, on_epoch=lambda entry: entry["epoch"] < 2)
+    meta, arrays = read_file(path)
+    seal(path, arrays | {"user_row_": with_value(1)(arrays["user_row_"])}, meta)
+    with pytest.raises(cr.ModelFileError, match="user_row_ is not that of this data"):
+        cr.SSEPT(**model).fit(data, checkpoint=path)
+
+
 def test_permutes():
     rule = permutes(np.array([0, 3, 3, 5]))
     assert rule(np.array([2, 0, 1, 1, 0], np.int32))

@@ -127,6 +127,9 @@ class Training:
         def check(found: dict[str, Array]) -> None:
             check_arrays(model, {name: found[name] for name in learned})
             check_arrays(model, {name: found[f"best.{name}"] for name in best})
+            for name, array in arrays().items():  # codes follow from the data: training does not change them
+                if array.dtype.kind != "f" and not np.array_equal(array, found[name]):
+                    raise ValueError(f"{name} is not that of this data")
             for name, array in state.items():
                 rule = (rules or {}).get(name, _finite)
                 if not rule(found[f"state.{name}"]):

@@ -43,10 +43,15 @@ class QueuedLists(ScoredLists):
         return {"index": self.index, "order": self.order}
 
     def rules(self) -> dict[str, Rule]:
-        def items(index: Array) -> bool:
-            return index.size == 0 or bool(index.min() >= 0 and index.max() < self.columns)
+        def lists(index: Array) -> bool:
+            """The items of each user, and others that are in no list twice."""
+            if index.size and (index.min() < 0 or index.max() >= self.columns):
+                return False
+            keys = _pairs(self.indptr, index, self.columns)
+            own = _pairs(self.own.indptr, self.own.index, self.columns)
+            return np.unique(keys).size == keys.size and bool(np.isin(own, keys).all())
 
-        return {"index": items, "order": permutes(self.indptr)}
+        return {"index": lists, "order": permutes(self.indptr)}
 
     def resample(self, seed: int) -> bool:
         from ..kernels.plackett_luce import queue
@@ -58,6 +63,11 @@ class QueuedLists(ScoredLists):
             run(queue, self.loss.size, seed, self.stream, *own, *lists, cost=self.indptr)
         self.drawn = True
         return self.requeue
+
+
+def _pairs(indptr: Array, index: Array, columns: int) -> NDArray[np.int64]:
+    """A number for each (row, column) of the entries."""
+    return np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * columns + index
 
 
 @dataclass(kw_only=True, eq=False)

@@ -96,7 +96,7 @@ def small(path: Path) -> Table:
     if table.get("tune"):
         table["tune"] = 2
     for row in table.get("model", []):
-        for key in ("item_graph", "rho_item"):  # the small data has a graph of the users alone
+        for key in ("item_graph", "rho_item", "share"):  # the small data has no graph of the items, and other labels
             row.pop(key, None)
         for key, least in (("epochs", 1), ("dim", 2), ("hidden", 4), ("dim_user", 2), ("heads", 1), ("max_len", 8)):
             row.update({key: least} if key in row else {})

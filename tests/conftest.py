@@ -11,8 +11,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: a team of BLAS 
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import corank as cr
+
+# The first example of a test may compile a kernel.
+settings.register_profile("corank", deadline=None)
+settings.load_profile("corank")
 
 
 def _data_root() -> Path:

@@ -8,8 +8,8 @@ from benchmarks.reliability import toml_files
 def test_damaged_experiment_files(tmp_path, monkeypatch):
     monkeypatch.setattr(toml_files, "EVERY", 20)
     monkeypatch.setattr(toml_files, "SECONDS", 0.5)
-    out = toml_files.run(30, 7, tmp_path, lambda done, of: None)
-    assert out.tried == 30
+    out = toml_files.run(15, 7, tmp_path, lambda done, of: None)
+    assert out.tried == 15
     assert not out.failures
 
 

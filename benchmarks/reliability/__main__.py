@@ -35,17 +35,20 @@ def record_of(part: Part, records: Path) -> Path:
 
 def page(parts: list[Part], records: Path) -> str:
     """The table of all parts that have a record."""
-    lines, details = [], []
+    lines, details, missing = [], [], []
     for part in parts:
         record = record_of(part, records)
         if not record.exists():
+            missing.append(part.name)
             continue
         out = Outcome(**json.loads(record.read_text()))
         failed = len(out.failures)
         lines.append(f"| {part.name} | {part.holds} | {out.tried:,} | {out.tried - failed:,} | {failed:,} |")
         said = [*out.notes, *(f"failed: {text}" for text in out.failures[:SHOWN])]
         details += [f"- **{part.name}** ({out.seconds:,.0f} s): {'; '.join(said)}."] if said else []
-    return HEAD + "\n".join(lines) + "\n\n## Details\n\n" + "\n".join(details) + "\n\n" + versions() + "\n"
+    if missing:
+        details.append(f"\nThe long form of these rows has no complete record yet: {', '.join(missing)}.")
+    return HEAD + "\n".join(lines) + HISTORY + "\n\n## Details\n\n" + "\n".join(details) + "\n\n" + versions() + "\n"
 
 
 HEAD = """# Reliability
@@ -56,6 +59,17 @@ A short form of each runs in `make test`.
 
 | tried | holds if | tried | held | failed |
 |---|---|---|---|---|
+"""
+
+
+HISTORY = """
+
+A failure that is found is mended and the row run again, so a zero says that what these trials find is mended, not that
+nothing else can be found. First runs of the crafted files (seed 0) found 6 failures in 20,000 model files and 2 in 5,000
+checkpoints, one of them a crash; the rows show the run after they were mended, with the same seed. First runs of other
+rows failed too: 2 hostile tables (mended in the reader), and 3 experiment files in two runs of the TOML row, unchanged
+control files that the trials themselves had set up wrongly (mended in the trials). The rows of kernels, disks, kills,
+tables, threads and TOML files were recorded shortly before the last changes to the code.
 """
 
 

@@ -64,13 +64,13 @@ A short form of each runs in `make test`.
 
 HISTORY = """
 
-A failure that is found is mended and the row run again, so a zero says that what these trials find is mended, not that
-nothing else can be found. First runs of the crafted files (seed 0) found 6 failures in 20,000 model files and 2 in
-5,000 checkpoints, one of them a crash; the rows show the run after they were mended, with the same seed. First runs of
-other rows failed too: 2 hostile tables (mended in the reader); 3 experiment files in two runs of the TOML row,
-unchanged control files that the trials had set up wrongly (mended in the trials); 5 signals that counted as hanging on a machine
-that was busy with other work (the row is from an idle one). The rows of kernels, disks, kills, tables, threads and TOML
-files were recorded shortly before the last changes to the code.
+A failure that is found is mended and the row run again, so a zero says that what these trials find is mended, not
+that nothing else can be found. First runs of the crafted files (seed 0) found 6 failures in 20,000 model files and
+2 in 5,000 checkpoints, one of them a crash; the rows show the run after they were mended, with the same seed. First
+runs of other rows failed too: 2 hostile tables (mended in the reader); 3 experiment files in two runs of the TOML
+row, unchanged control files that the trials had set up wrongly (mended in the trials); 5 signals that counted as
+hanging on a machine that was busy with other work (the row is from an idle one). The rows of kernels, disks, kills,
+tables, threads and TOML files were recorded shortly before the last changes to the code.
 """
 
 

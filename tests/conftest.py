@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: a team of BLAS threads in each would only wait
@@ -31,6 +33,14 @@ def shared_data() -> Path:
     if not root.is_dir():
         pytest.skip("real datasets are not here: set CORANK_DATA to a folder that has them")
     return root
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT has its usual effect, here and in new processes: shells make what runs in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

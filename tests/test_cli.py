@@ -355,7 +355,7 @@ def test_failed_save_keeps_the_old_model(folder, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["m.corank"]
 
 
-def test_ctrl_c_keeps_what_was_learned(folder, tmp_path):
+def test_ctrl_c_keeps_what_was_learned(folder, tmp_path, ctrl_c):
     """The first Ctrl-C ends a long fit after its epoch and saves the model."""
     out = tmp_path / "m.corank"
     code = "import sys; from corank.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -20,7 +20,7 @@ from corank.errors import CorankError, NotWritten
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ctrl_c: None) -> None:
     monkeypatch.setattr(keeping, "AGAIN", 0.0)
     monkeypatch.chdir(tmp_path)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +23,24 @@ ENVIRONMENT = {
 HANGS = 300  # seconds after which a command counts as hanging; busy machines are slow
 
 
-def start(arguments: list[str], folder: Path, **options: Any) -> subprocess.Popen[str]:
-    """A command in its folder, with its output in pipes, and temporary files in `tmp` below it."""
+def start(arguments: list[str], folder: Path, before: Callable[[], object] | None = None) -> subprocess.Popen[str]:
+    """A command in its folder, with its output in pipes, and temporary files in `tmp` below it.
+
+    before : called in the new process before the command begins, such as to set limits.
+    """
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells make what runs in the background ignore it
+        if before is not None:
+            before()
+
     pipe = subprocess.PIPE
     (folder / "tmp").mkdir(exist_ok=True)
     environment = ENVIRONMENT | {"TMPDIR": str(folder / "tmp")}
     command = [sys.executable, "-m", "corank", *arguments]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, **options)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, preexec_fn=prepare
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int | None, str, str]:

@@ -94,7 +94,7 @@ def _trial(kind: str, sizes: list[int], share: float, folder: Path, limit: bool)
                 (place / file).write_bytes(OLD)
         most = max(int(share * max(sizes)), 64)
         guard: Callable[[], object] | None = partial(_limit, most) if limit else None
-        code, _, err = finish(start(command.replace("OUT", str(place)).split(), folder, preexec_fn=guard))
+        code, _, err = finish(start(command.replace("OUT", str(place)).split(), folder, guard))
         return _failure(kind, place, files, code, err, limit), code != 0
 
 

@@ -156,7 +156,7 @@ def planned(experiment: Any) -> str:
 def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]:
     """Run, print the leaderboard, write results, best model and report; returns the best model and the exit code.
 
-    What cannot be written costs nothing else: it is named, and the exit code is 1, as for a row that failed.
+    What cannot be made costs nothing else: it is named, and the exit code is 1, as for a row that failed.
     """
     from ..report import write_html
     from ..report.formatting import plain

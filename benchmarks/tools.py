@@ -93,6 +93,12 @@ def in_process(code: str, **environment: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
+def commit() -> str:
+    """The commit of the code, with a plus where files differ from it; empty outside a repository."""
+    say = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True)
+    return say.stdout.strip()
+
+
 def versions() -> str:
     """The machine and the versions of what is measured."""
     with open("/proc/cpuinfo") as file:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import benchmarks.reliability as package
 
-from ..tools import ROOT, versions
+from ..tools import ROOT, commit, versions
 from .part import SHOWN, Outcome, Part
 
 
@@ -45,7 +45,8 @@ def page(parts: list[Part], records: Path) -> str:
         failed = len(out.failures)
         lines.append(f"| {part.name} | {part.holds} | {out.tried:,} | {out.tried - failed:,} | {failed:,} |")
         said = [*out.notes, *(f"failed: {text}" for text in out.failures[:SHOWN])]
-        details += [f"- **{part.name}** ({out.seconds:,.0f} s): {'; '.join(said)}."] if said else []
+        made = f"seed {out.seed}, {f'commit {out.commit}, ' if out.commit else ''}{out.seconds:,.0f} s"
+        details.append(f"- **{part.name}** ({made}){': ' if said else ''}{'; '.join(said)}.")
     if missing:
         details.append(f"\nThe long form of these rows has no complete record yet: {', '.join(missing)}.")
     return HEAD + "\n".join(lines) + HISTORY + "\n\n## Details\n\n" + "\n".join(details) + "\n\n" + versions() + "\n"
@@ -103,6 +104,7 @@ def main(arguments: list[str]) -> int:
         for text in [*out.notes, *out.failures[:SHOWN]]:
             print(f"  {text}", flush=True)
         if given.share == 1:
+            out.seed, out.commit = given.seed, commit()
             record.write_text(json.dumps(dataclasses.asdict(out), indent=1))
     (given.output / "reliability.md").write_text(page(parts, given.output))
     return bool(failed)

@@ -77,7 +77,7 @@ FOLD_IN = """
 import sys, corank as cr
 model = cr.load(sys.argv[1])
 try:
-    model.recommend(histories=[[0, 1, 2]] * 40, k=5)
+    model.recommend(histories=[[0, 1, 2]] * 8, k=5)
     model.recommend(k=10**9)
     model.similar_items(list(range(20)), k=10**9)
 except cr.CorankError as why:

@@ -18,6 +18,8 @@ class Outcome:
     failures: list[str] = field(default_factory=list)  # one line each: what was tried, and what happened
     notes: list[str] = field(default_factory=list)  # figures worth a sentence, such as "3,210 loaded, 16,790 rejected"
     seconds: float = 0.0
+    seed: int = 0
+    commit: str = ""  # of the code that was tried
 
     def trial(self, failure: str = "") -> None:
         """Count a trial, and its failure if there was one."""

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 UNEXPECTED = "unexpected"  # how the reason of a defect begins
+NO_MEMORY = "not enough memory: use fewer rows, a smaller dim, or another model"
 
 
 class CorankError(ValueError):
@@ -65,7 +66,7 @@ def reason(why: BaseException) -> str:
     if isinstance(why, CorankError):
         return str(why)
     if isinstance(why, MemoryError):
-        return "not enough memory: use fewer rows, a smaller dim, or another model"
+        return NO_MEMORY
     return f"{UNEXPECTED} {type(why).__name__}: {shorten(' '.join(str(why).split()), 200)}"
 
 

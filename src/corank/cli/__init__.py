@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..errors import CorankError, shorten, visible
+from ..errors import NO_MEMORY, CorankError, shorten, visible
 from ..system.memory import ran_out, room_for
 
 
@@ -53,7 +53,7 @@ def _ended(why: BaseException) -> int:
         _drop_unwritable()
         return 0
     if ran_out(why):
-        return _say("not enough memory for this; use fewer rows, a smaller dim, or another model", 2)
+        return _say(NO_MEMORY, 2)
     if isinstance(why, OSError):
         where = f": {shorten(str(why.filename), 200)}" if why.filename else ""
         return _say(f"{why.strerror or why}{where}", 2)

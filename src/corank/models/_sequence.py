@@ -1,7 +1,8 @@
 """What sequence models share: training to predict the next item, and scoring histories.
 
-A subclass implements `_network()`. An epoch visits every user with two or more items once, in random order,
-`batch_size` users per step. Batches are packed (see `nn.batches`), so that almost nothing is computed for padding.
+A subclass implements `_network()`. An epoch visits every user with two or more items once (`targets="all"`), or each
+prefix of their sequences (`targets="last"`), in random order, `batch_size` of them per step. Batches are packed (see
+`nn.batches`), so that almost nothing is computed for padding.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class SequenceNetwork(Protocol):
     def encode(self, w: Weights, batch: Batch, noise: Any) -> Tensor:
         """Hidden states (slots, width) of all tokens; noise : a `Noise` for dropout, None outside of training."""
 
-    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
+    def encode_last(self, w: Weights, batch: Batch, noise: Any = None) -> Tensor:
         """Hidden states (sequences, width) of the last token of each sequence."""
 
 
@@ -77,8 +78,13 @@ class SequenceModel(SequenceOptions):
     def _loss(self, net: Any, w: Weights, batch: Examples) -> Tensor:
         """The mean loss of a batch, a scalar."""
         with self._precision():
-            hidden = net.encode(w, batch, nn.Noise(batch.seed)).float()  # (s, width)
-        return self._next_item_loss(w, batch.real(hidden), batch)
+            encode = net.encode_last if self.targets == "last" else net.encode
+            hidden = encode(w, batch, nn.Noise(batch.seed)).float()
+        return self._next_item_loss(w, self._of_targets(hidden, batch), batch)
+
+    def _of_targets(self, hidden: Tensor, batch: Examples) -> Tensor:
+        """The hidden states (n, width) that predict a target; with targets="last" no others were computed."""
+        return hidden if self.targets == "last" else batch.of_targets(hidden)
 
     # ---- training ------------------------------------------------------------------------------------------------
 
@@ -87,6 +93,11 @@ class SequenceModel(SequenceOptions):
         if not (np.diff(rows.indptr) > 1).any():
             raise CorankError(
                 f"no user has two items, and {self.name()} learns what comes next: give histories of two items or more"
+            )
+        if self.targets == "last" and self.window > 0:
+            raise CorankError(
+                f"{type(self).__name__}(targets='last', window={self.window}): a window is chosen where each user is "
+                "one sequence; prefixes include all earlier ones: leave out window, or use targets='all'"
             )
         if data.time is None:
             logger.warning("%s: the rows have no times, so their order is taken as the order in time", self.name())
@@ -111,25 +122,32 @@ class SequenceModel(SequenceOptions):
         )
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
-        steps = -(-users.size // self.batch_size_)
         for epoch in training.epochs(first=first, second=second):
             # A falling learning rate lets the weights settle; it is not yet 0 in the last epoch.
             rest = (1 + self.epochs_ - epoch) / max(1.0, self.cooldown * self.epochs_)
             trainer.set_lr(self.lr * min(1.0, rest))
-            order = rng.permutation(users)
-            bounds = sequences.indptr[order], sequences.indptr[order + 1]
-            begin, length = batches.windows(rng, *bounds, self.max_len, self.window)
-            total = 0.0
+            order, begin, length = self._drawn(rng, users, sequences.indptr)
+            steps, total, asked = -(-order.size // self.batch_size_), 0.0, 0
             with trainer.workers() as pool:
                 for step in range(steps):
                     at = slice(step * self.batch_size_, (step + 1) * self.batch_size_)
                     parts = self._examples(rng, order[at], begin[at], length[at], index, rows)
                     work = [self._weighted_loss(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)
-                    total += loss * int(length[at].sum())
+                    count = sum(part.target.shape[0] for part in parts)
+                    total, asked = total + loss * count, asked + count
                     training.progress(step + 1, steps)
-            training.report(loss=total / max(1, int(length.sum())))
+            training.report(loss=total / max(1, asked))
         training.check_scores(np.flatnonzero(self.user_length_)[:16])
+
+    def _drawn(self, rng: np.random.Generator, users: Ints, indptr: Array) -> tuple[Ints, Ints, Ints]:
+        """The sequences of an epoch in random order: (user, begin, length), where in all sequences its inputs are."""
+        if self.targets == "last":
+            history, begin, length = batches.prefixes(indptr[users], indptr[users + 1], self.max_len)
+            order = rng.permutation(history.size)
+            return users[history[order]], begin[order], length[order]
+        order = rng.permutation(users)
+        return order, *batches.windows(rng, indptr[order], indptr[order + 1], self.max_len, self.window)
 
     def _remember(self, sequences: CSR) -> None:
         """Keep the most recent items of each user, from which scores are computed."""
@@ -141,18 +159,19 @@ class SequenceModel(SequenceOptions):
     def _examples(
         self, rng: np.random.Generator, users: Ints, begin: Ints, length: Ints, index: Ints, rows: CSR
     ) -> list[Examples]:
-        """The users of one step, divided into parts, with all random draws but those of dropout.
+        """The sequences of one step, divided into parts, with all random draws but those of dropout.
 
-        begin, length : (users,) their training windows in `index`. rows : all interactions, never used as negatives.
+        users, begin, length : (b,) of `_drawn`. rows : all interactions, never used as negatives.
         """
         items = len(self.items_)
-        tokens = int(length.sum())
+        targets = users.size if self.targets == "last" else int(length.sum())
         shared = None
         if self.loss_ not in ("bce", "softmax"):
             shared = rng.integers(0, items, self.negatives)
         seen_as = self._batch_users(rng, users)
         seed = int(rng.integers(2**62))
-        parts = PARTS if tokens * (items if self.loss_ == "softmax" else 512) > WORTH else 1
+        work = targets * items if self.loss_ == "softmax" else 512 * int(length.sum())
+        parts = PARTS if work > WORTH else 1
         out = []
         for number, chosen in enumerate(batches.deal(length, parts)):
             packed = batches.pack(begin[chosen], length[chosen])
@@ -162,9 +181,9 @@ class SequenceModel(SequenceOptions):
             else:
                 item = batches.replace(rng, item, self.sse_item, items)
                 target = batches.replace(rng, target, self.sse_target, items)
-            row = packed.row
-            if packed.real is not None:
-                target, row = target[packed.real], row[packed.real]  # (n,)
+            row, asked = packed.row, packed.last if self.targets == "last" else packed.real
+            if asked is not None:
+                target, row = target[asked], row[asked]  # (n,)
             negative = shared
             if self.loss_ == "bce":
                 own = rows.take(users[chosen])
@@ -176,9 +195,10 @@ class SequenceModel(SequenceOptions):
                     torch.from_numpy(item),
                     torch.from_numpy(self.max_len - length[chosen][packed.row] + packed.step),
                     torch.from_numpy(seen_as[chosen]),
+                    asked,
                     torch.from_numpy(target),
                     None if negative is None else torch.from_numpy(negative),
-                    target.size / tokens,
+                    target.size / targets,
                     (seed, number),
                 )
             )

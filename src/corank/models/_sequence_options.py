@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
 from ..model import Model
+from ..nn.batches import prefixes
 from ..params import param
 from ..stored import Number, Stored, word
 
@@ -32,6 +34,12 @@ class SequenceOptions(Model):
         high=0.95,
         search=(0.1, 0.6),
     )
+    targets: str = param(
+        "all",
+        "what is predicted in training: all, the next item at every position of a sequence; last, each prefix of a "
+        "sequence is a sample of its own, of which only the next item counts",
+        choices=("all", "last"),
+    )
     loss: str | None = param(
         None,
         "loss of the next item at each position (default: softmax, and sampled_softmax for more than 5,000 items)",
@@ -47,9 +55,13 @@ class SequenceOptions(Model):
         0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
     )
     batch_size: int | None = param(
-        None, "users per step (default: 128, and fewer, down to 32, where histories are long)", low=1
+        None,
+        "sequences per step (default: 128, and fewer, down to 32, where histories are long; 256 prefixes)",
+        low=1,
     )
-    epochs: int | None = param(None, "passes over the users (default: about 6,000 steps, in 10 to 60 epochs)", low=1)
+    epochs: int | None = param(
+        None, "passes over the sequences (default: about 6,000 steps, in 10 to 60 epochs)", low=1
+    )
     patience: int | None = param(
         None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
     )
@@ -86,8 +98,10 @@ class SequenceOptions(Model):
         self.dropout_ = round(float(np.clip(fraction, 0.2, 0.5)), 2) if self.dropout is None else self.dropout
         usual = "softmax" if rows.columns <= 5_000 else "sampled_softmax"
         self.loss_ = usual if self.loss is None else self.loss
-        self.batch_size_ = int(np.clip(4096 / mean, 32, 128)) if self.batch_size is None else self.batch_size
-        steps = max(1, -(-length.size // self.batch_size_))
+        usual_size = 256 if self.targets == "last" else int(np.clip(4096 / mean, 32, 128))
+        self.batch_size_ = usual_size if self.batch_size is None else self.batch_size
+        sequences = int((length - 1).sum()) if self.targets == "last" else length.size
+        steps = max(1, -(-sequences // self.batch_size_))
         self.epochs_ = int(np.clip(round(6_000 / steps), 10, 60)) if self.epochs is None else self.epochs
 
     def _stores(self) -> dict[str, Stored]:
@@ -110,30 +124,38 @@ class SequenceOptions(Model):
         """Items that are scored at each position in training."""
         return size.items if self.loss == "softmax" else min(self.negatives, size.items) + 1
 
+    def _sequence_lengths(self, size: Size) -> NDArray[np.int64]:
+        """Inputs of all sequences of an epoch."""
+        lengths = size.lengths[size.lengths > 1]
+        if self.targets == "last":
+            return prefixes(np.zeros_like(lengths), lengths, self.max_len)[2]
+        return np.minimum(lengths, self.max_len)
+
     def _cost(self, size: Size) -> Cost:
-        lengths = np.minimum(size.lengths, self.max_len)
+        lengths = self._sequence_lengths(size)
         tokens, squares = float(lengths.sum()), float(np.square(lengths, dtype=np.float64).sum())
-        width, steps = self._width(), np.count_nonzero(size.lengths > 1) / (self.batch_size or 1)
-        work = (
-            3 * DENSE * (tokens * (12 * self.blocks * width**2 + self.dim * self._scored(size)) + 2 * squares * width)
-        )
+        targets = lengths.size if self.targets == "last" else tokens
+        width, steps = self._width(), lengths.size / (self.batch_size or 1)
+        layers, scores = tokens * self.blocks * width, targets * self._scored(size)
+        work = 3 * DENSE * (12 * layers * width + scores * self.dim + 2 * squares * width)
         # Element by element: layers and losses of each token, and in each step Adam on all weights.
-        work += KERNEL * (tokens * (60 * self.blocks * width + 6 * self._scored(size)))
+        work += KERNEL * (60 * layers + 6 * scores)
         return Cost(SORTED * size.rows, work + steps * (5e-3 + 8 * KERNEL * self._weight_count(size)))
 
     def _memory(self, size: Size) -> float:
-        lengths = np.sort(np.minimum(size.lengths, self.max_len))
-        tokens, longest = float(lengths[-(self.batch_size or 1) :].sum()), float(lengths[-1])  # of the largest step
+        lengths = np.sort(self._sequence_lengths(size))[-(self.batch_size or 1) :]  # of the largest step
+        tokens, longest = float(lengths.sum()), float(lengths.max(initial=0))
+        targets = lengths.size if self.targets == "last" else tokens
         kept = self.blocks * (30.0 * self._width() + self._attention_kept(longest)) + 20.0 * self.dim
         copies = 4 + (self.patience is not None)  # weights, two moments and a gradient
-        numbers = copies * self._weight_count(size) + tokens * kept + self._loss_numbers(size, tokens)
+        numbers = copies * self._weight_count(size) + tokens * kept + self._loss_numbers(size, targets)
         return rows_memory(size, 3) + 4.0 * numbers
 
-    def _loss_numbers(self, size: Size, tokens: float) -> float:
+    def _loss_numbers(self, size: Size, targets: float) -> float:
         """Numbers that the loss of a step takes: scores, and the gradient of the items."""
         if self.loss == "softmax":  # some states at a time; the gradient is made in two orders, in each of two parts
             return 2.0 * size.items * (256 + 2 * self.dim)
-        scored = tokens * self.negatives
+        scored = targets * self.negatives
         # bce draws negatives for each position, and gathers their vectors.
         return scored * (6 + 3.0 * self.dim) if self.loss == "bce" else 4.0 * scored
 

@@ -62,9 +62,9 @@ class GRUNetwork:
         x, place = self.states(w, batch, noise)  # (n, d), (s,)
         return x.index_select(0, place)  # (s, d)
 
-    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
+    def encode_last(self, w: Weights, batch: Batch, noise: Noise | None = None) -> Tensor:
         """Hidden states (b, d) of the last token of each sequence."""
-        x, place = self.states(w, batch, None)  # (n, d), (s,)
+        x, place = self.states(w, batch, noise)  # (n, d), (s,)
         return x.index_select(0, place[torch.from_numpy(batch.packed.last)])  # (b, d)
 
     def states(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:

@@ -73,13 +73,9 @@ class SASRecNetwork:
         """Hidden states (s, d) of all tokens."""
         return self.transform(w, self.inputs(w, batch), batch, noise)
 
-    def encode_last(self, w: Weights, batch: Batch) -> Tensor:
-        """Hidden states (b, d) of the last token of each sequence: the last block computes nothing else."""
-        x = self.inputs(w, batch) + nn.rows(w["position"], batch.position)  # (s, d)
-        for b in range(self.blocks - 1):
-            x = self.block(w, b, x, batch.packed, None)  # (s, d)
-        x = self.last_block(w, x, batch.packed) if self.blocks else x[torch.from_numpy(batch.packed.last)]  # (b, d)
-        return self.norm(w, "norm", x)  # (b, d)
+    def encode_last(self, w: Weights, batch: Batch, noise: Noise | None = None) -> Tensor:
+        """Hidden states (b, d) of the last token of each sequence."""
+        return self.transform_last(w, self.inputs(w, batch), batch, noise)
 
     def inputs(self, w: Weights, batch: Batch) -> Tensor:
         """Embeddings (s, d) of the tokens, without their positions."""
@@ -87,10 +83,23 @@ class SASRecNetwork:
 
     def transform(self, w: Weights, x: Tensor, batch: Batch, noise: Noise | None) -> Tensor:
         """Hidden states (s, d) from embeddings x (s, d)."""
-        x = nn.dropout(x + nn.rows(w["position"], batch.position), self.dropout, noise)  # (s, d)
+        x = self.placed(w, x, batch, noise)  # (s, d)
         for b in range(self.blocks):
             x = self.block(w, b, x, batch.packed, noise)  # (s, d)
         return self.norm(w, "norm", x)  # (s, d)
+
+    def transform_last(self, w: Weights, x: Tensor, batch: Batch, noise: Noise | None) -> Tensor:
+        """The same for the last token of each sequence (b, d): the last block computes nothing else."""
+        x = self.placed(w, x, batch, noise)  # (s, d)
+        for b in range(self.blocks - 1):
+            x = self.block(w, b, x, batch.packed, noise)  # (s, d)
+        last = torch.from_numpy(batch.packed.last)  # (b,)
+        x = self.last_block(w, x, batch.packed, noise) if self.blocks else x[last]  # (b, d)
+        return self.norm(w, "norm", x)  # (b, d)
+
+    def placed(self, w: Weights, x: Tensor, batch: Batch, noise: Noise | None) -> Tensor:
+        """Embeddings x (s, d) with those of their positions."""
+        return nn.dropout(x + nn.rows(w["position"], batch.position), self.dropout, noise)  # (s, d)
 
     def block(self, w: Weights, b: int, x: Tensor, packed: Packed, noise: Noise | None) -> Tensor:
         """One block, (s, d) to (s, d)."""
@@ -121,7 +130,7 @@ class SASRecNetwork:
         y = nn.dropout(F.linear(y, w[f"{b}.out"], w[f"{b}.out.bias"]), self.dropout, noise)  # (s, d)
         return x + y if self.form == "pre" else z + y
 
-    def last_block(self, w: Weights, x: Tensor, packed: Packed) -> Tensor:
+    def last_block(self, w: Weights, x: Tensor, packed: Packed, noise: Noise | None) -> Tensor:
         """The last block for the last token of each sequence, (s, d) to (b, d); no keys and values are computed."""
         b, d = self.blocks - 1, self.width
         matrix, bias = w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
@@ -130,12 +139,13 @@ class SASRecNetwork:
         q = F.linear(normed, matrix[:d], bias[:d])  # (b, d)
         tokens = self.norm(w, f"{b}.first", x) if self.form == "pre" else x  # (s, d)
         key, value = matrix[d : 2 * d], matrix[2 * d :]  # (d, d) each
-        attended = nn.attend_last(q, tokens, key, value, bias[2 * d :], self.heads, packed)  # (b, d)
-        return self.after_attention(w, b, last, normed, attended, None)  # (b, d)
+        chance = self.attention_dropout
+        attended = nn.attend_last(q, tokens, key, value, bias[2 * d :], self.heads, packed, chance, noise)  # (b, d)
+        return self.after_attention(w, b, last, normed, attended, noise)  # (b, d)
 
     def attention_weights(self, w: Weights, batch: Batch) -> Tensor:
         """(blocks, heads, L, L) for a batch of one sequence of L tokens."""
-        x = self.inputs(w, batch) + nn.rows(w["position"], batch.position)  # (L, d)
+        x = self.placed(w, self.inputs(w, batch), batch, None)  # (L, d)
         found = []
         for b in range(self.blocks):
             _, q, k, _ = self.queries(w, b, x)  # (L, d)

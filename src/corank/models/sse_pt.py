@@ -138,8 +138,9 @@ class SSEPT(SASRec):
         """The mean loss of a batch, with the user's part of the scores: sqrt(dim_user) h_user . u, the same for all."""
         user = net.user_vectors(w, batch)  # (s, dim_user)
         with self._precision():
-            hidden = net.transform(w, net.inputs(w, batch, user), batch, nn.Noise(batch.seed)).float()  # (s, d)
-        hidden, user = batch.real(hidden), batch.real(user)  # (n, d), (n, dim_user)
+            transform = net.transform_last if self.targets == "last" else net.transform
+            hidden = transform(w, net.inputs(w, batch, user), batch, nn.Noise(batch.seed)).float()
+        hidden, user = self._of_targets(hidden, batch), batch.of_targets(user)  # (n, d), (n, dim_user)
         offset = None
         if self.loss_ not in ("softmax", "sampled_softmax"):  # there it cancels
             offset = (hidden[:, self.dim :] * user).sum(1) * math.sqrt(self.dim_user)  # (n,)

@@ -40,20 +40,30 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
     return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + future
 
 
-def attend_last(q: Tensor, x: Tensor, key: Tensor, value: Tensor, bias: Tensor, heads: int, packed: Packed) -> Tensor:
+def attend_last(
+    q: Tensor,
+    x: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor,
+    heads: int,
+    packed: Packed,
+    p: float = 0.0,
+    noise: Noise | None = None,
+) -> Tensor:
     """Attention of the last token of each sequence alone: (b, d) from queries q (b, d) and tokens x (s, d).
 
     key, value (d, d) and bias (d,) of the values are the layers that would compute keys and values from x. They are
     applied to the queries and to the attended means instead, (b, d) each: q . (K x) = (K' q) . x, where a bias of the
-    keys would add the same to all scores of a query, and the mean of the values is the value of the mean.
+    keys would add the same to all scores of a query, and the mean of the values is the value of the mean. p : dropout
+    of the attention weights (the weight of the bias then stays 1).
     """
     d = q.shape[1]
     query = q.view(-1, heads, d // heads).transpose(0, 1)  # (h, b, d / h)
     probe = query @ key.view(heads, d // heads, d) / math.sqrt(d // heads)  # (h, b, d)
     probe = probe.transpose(0, 1)  # (b, h, d)
     last = torch.from_numpy(packed.last)
-    mean = torch.empty_like(probe)  # of the tokens, weighted by attention
-    start = 0
+    mean, order, start = [], [], 0  # of the tokens, weighted by attention
     for count, slots in packed.groups:
         stop = start + count * slots
         owner = torch.from_numpy(packed.row[start:stop:slots])
@@ -61,9 +71,11 @@ def attend_last(q: Tensor, x: Tensor, key: Tensor, value: Tensor, bias: Tensor, 
         tokens = x[start:stop].view(count, slots, d)
         beyond = torch.arange(slots)[None, :] > ends[:, None]  # padding
         scores = (probe[owner] @ tokens.transpose(1, 2)).masked_fill(beyond[:, None, :], -math.inf)
-        mean[owner] = torch.softmax(scores, -1) @ tokens
+        mean.append(dropout(torch.softmax(scores, -1), p, noise) @ tokens)
+        order.append(owner)
         start = stop
-    values = mean.transpose(0, 1) @ value.view(heads, d // heads, d).transpose(1, 2)  # (h, b, d / h)
+    back = torch.argsort(torch.cat(order))  # from the order of the groups to that of the queries
+    values = torch.cat(mean)[back].transpose(0, 1) @ value.view(heads, d // heads, d).transpose(1, 2)  # (h, b, d / h)
     return values.transpose(0, 1).reshape(-1, d) + bias
 
 

@@ -45,18 +45,19 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Examples(Batch):
-    """What a network learns from: a batch with the next item of each of its n real tokens."""
+    """What a network learns from: a batch with the next item of n of its tokens."""
 
+    asked: Ints | None  # (n,) slots of these tokens; None: all slots
     target: Tensor  # int64 (n,)
     negative: Tensor | None  # int64 (n, k) per token, (k,) shared by all tokens, or none
-    weight: float  # of this part in the loss of the step: its fraction of the tokens
+    weight: float  # of this part in the loss of the step: its fraction of the targets
     seed: tuple[int, int]  # of dropout
 
-    def real(self, x: Tensor) -> Tensor:
-        """The rows of x (s, ...) that are not padding, (n, ...)."""
+    def of_targets(self, x: Tensor) -> Tensor:
+        """The rows of x (s, ...) that predict a target, (n, ...)."""
         import torch
 
-        return x if self.packed.real is None else x[torch.from_numpy(self.packed.real)]
+        return x if self.asked is None else x[torch.from_numpy(self.asked)]
 
 
 def pack(begin: Ints, length: Ints, slack: int = SLACK) -> Packed:
@@ -135,6 +136,18 @@ def windows(rng: np.random.Generator, start: Ints, stop: Ints, most: int, chance
         moved = (rng.random(whole.size) < chance) & (starts > 0)
         begin = np.where(moved, start + rng.integers(0, np.maximum(starts, 1)), begin)
     return begin, length
+
+
+def prefixes(start: Ints, stop: Ints, most: int) -> tuple[Ints, Ints, Ints]:
+    """(history, begin, length) of each prefix of the histories start..stop that has a next item, its target.
+
+    A prefix has its last `most` items as inputs, from `begin` on; its target is at begin + length.
+    """
+    count = stop - start - 1
+    history = np.repeat(np.arange(count.size), count)
+    whole = np.arange(history.size) - np.repeat(np.cumsum(count) - count, count) + 1  # items of the prefix
+    length = np.minimum(whole, most)
+    return history, start[history] + whole - length, length
 
 
 def replace(rng: np.random.Generator, index: Ints, chance: float, size: int) -> Ints:

@@ -74,7 +74,7 @@ def compare_models(args: Args) -> int:
             options |= given(args, "split")
         experiment = Experiment(data=data, name=clean(Path(args.file).name), **options)
         experiment.check()
-    if args.check:
+    if args.plan:
         print(planned(experiment))
         return 0
     return _run_and_report(experiment, Path(args.out), command)[1]
@@ -88,7 +88,7 @@ def reproduce(args: Args) -> int:
     from ..report import write_markdown
 
     experiment = Experiment.from_toml(path)
-    if args.check:
+    if args.plan:
         print(planned(experiment))
         return 0
     page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"

@@ -26,6 +26,7 @@ name = 'popularity'
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(TOML)
+    Path("other.md").write_text("## Leaderboard\n\n|  | RMSE |\n|---|---|\n| mf | 0.5 |\n")
 
 
 def test_a_page_that_is_run_again(capsys):
@@ -70,10 +71,11 @@ def test_curves_are_checked_too(capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("reproduce small.toml --check -o nowhere", "there is no page nowhere/small.md to compare with: name one"),
+        ("reproduce small --check -o nowhere", "there is no page nowhere/small.md to compare with: name one"),
         ("reproduce small.toml --check --plan", "give one of them"),
         ("reproduce small.toml --page small.md", "give --check too"),
-        ("reproduce small.toml --check --page small.toml", "it is not the page of this experiment"),
+        ("reproduce small.toml --check --page small.toml", "small.toml is no result page"),
+        ("reproduce small.toml --check --page other.md", "other.md has no figures of small"),
         ("reproduce small.toml --check --page .", "cannot be read as a page"),
         ("reproduce sequences-beauty-ful", "did you mean 'sequences-beauty-full'"),
     ],

@@ -72,6 +72,8 @@ def _check(experiment: Any, page: Path, command: str) -> int:
     from ..report.moved import compare_pages
 
     before = _page(page)
+    if not compare_pages(before, before)[0]:
+        raise CorankError(f"{page} is no result page: it has no table with figures")
     with tempfile.TemporaryDirectory(prefix="corank-check-") as folder:
         again = Path(folder) / page.name
         missing, reasons, stop = _write(experiment, again, Path(folder) / "state", command)
@@ -110,7 +112,7 @@ def experiment_file(name: str) -> Path:
     """An experiment file by its path, or by its name among those here and those that come with corank."""
     folders = (Path("experiments"), SHIPPED, CHECKOUT)
     try:
-        paths = Path(name), *(folder / f"{name}.toml" for folder in folders)
+        paths = Path(name), Path(f"{name}.toml"), *(folder / f"{name}.toml" for folder in folders)
         found = next((path for path in paths if path.is_file()), None)
     except (OSError, ValueError):  # too long, or with a NUL in it
         found = None

@@ -29,6 +29,7 @@ def load(tmp_path, text):
         ({}, 7, True, "7 tried by a search on the validation rows"),
         ({"by": "person", "settings": 3, "rows": "old rows"}, 0, True, "3 tried by hand on old rows"),
         ({"by": "person"}, 0, True, "number not recorded tried by hand on rows that are not recorded"),
+        ({"by": "unknown", "note": "set first"}, 0, True, "not recorded; set first"),
         ({"by": "paper", "note": "but lr"}, 0, True, "settings of the paper, none tried here; but lr"),
         ({"by": "search", "settings": "a few", "rows": "r"}, 2, True, "before that, a few tried by a search on r"),
     ],

@@ -19,6 +19,7 @@ BY = {
     "person": "hand",
     "paper": "settings of the paper, none tried here",
     "defaults": "defaults, none tried here",
+    "unknown": "not recorded",
     "fixed": "fixed by the question that the page asks",
 }
 

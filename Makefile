@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-cpus check install bench fuzz docs generate format clean
+.PHONY: demo test test-cpus check install bench fuzz docs pages generate format clean
 .DEFAULT_GOAL := demo
 
 demo: $(CORE)             ## leaderboard, report and saved model on embedded synthetic data, into out/demo
@@ -35,6 +35,9 @@ fuzz: $(DEV)              ## hostile files, full disks, kills and signals: the l
 
 docs: $(DEV)              ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+
+pages: $(DEV)             ## the result pages whose experiment or code has changed since they were written
+	$(BIN)/python docs/stale.py
 
 generate: $(DEV)          ## what is made from the sources: tables of models and hyper-parameters, navigation, stubs, the design page's tree
 	$(BIN)/python docs/generate.py

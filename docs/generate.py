@@ -25,7 +25,7 @@ import api  # noqa: E402
 import pictures  # noqa: E402
 
 import corank  # noqa: E402
-from corank.experiment import schema  # noqa: E402
+from corank.experiment import schema, stated  # noqa: E402
 from corank.stored import COMMON, Stored  # noqa: E402
 from layers import LAYERS, UPWARD, Module, closure, modules  # noqa: E402
 
@@ -193,6 +193,7 @@ def experiment_tables() -> str:
     """The options of the splits and of `columns`."""
     lines = ["| table | key | value |", "|---|---|---|"]
     tables = {f"split `{name}`": kinds for name, kinds in schema.SPLITS.items()} | {"`columns`": schema.COLUMNS}
+    tables |= {"`chosen`": stated.CHOSEN_KEYS, "`published_under`": stated.UNDER_KEYS}
     for table, kinds in tables.items():
         lines += [f"| {table} | `{key}` | {_escaped(kind.words)} |" for key, kind in kinds.items()]
         lines += [] if kinds else [f"| {table} | | no options |"]

@@ -374,7 +374,7 @@ def test_ctrl_c_keeps_what_was_learned(folder, tmp_path, ctrl_c):
 
 def test_a_file_is_checked_without_a_fit(run, folder):
     Path("c.toml").write_text(f"data = '{folder / 'ratings.csv'}'\n[[model]]\nname = 'wmf'\ndim = 3\n")
-    for command in ("compare c.toml --check -o never", "reproduce c.toml --check -o never"):
+    for command in ("compare c.toml --plan -o never", "reproduce c.toml --plan -o never"):
         code, out, _ = run(command)
         assert code == 0
         assert "WMF(dim=3)" in out

@@ -1,4 +1,4 @@
-"""`corank demo`, `compare` and `reproduce`: experiments, with a leaderboard, a report and the best model."""
+"""`corank demo` and `compare`: experiments, with a leaderboard, a report and the best model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.split import Split
-from ..errors import UNEXPECTED, CorankError, NotWritten, reason, show
+from ..errors import UNEXPECTED, CorankError, NotWritten, reason
 from ..system.names import clean
 from .keeping import keep
 from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
@@ -74,61 +74,10 @@ def compare_models(args: Args) -> int:
             options |= given(args, "split")
         experiment = Experiment(data=data, name=clean(Path(args.file).name), **options)
         experiment.check()
-    if args.check:
+    if args.plan:
         print(planned(experiment))
         return 0
     return _run_and_report(experiment, Path(args.out), command)[1]
-
-
-def reproduce(args: Args) -> int:
-    """Run an experiment file and write its result page."""
-    from ..experiment.experiment import Experiment
-
-    path = _experiment_file(args.name)
-    from ..report import write_markdown
-
-    experiment = Experiment.from_toml(path)
-    if args.check:
-        print(planned(experiment))
-        return 0
-    page, command = Path(args.out) / f"{path.stem}.md", f"corank reproduce {path.stem}"
-    writable(page.parent, page, sources=[path])
-    if experiment.curves:
-        from ..experiment import curves
-
-        with Stop() as stop, Steps(stop) as steps:
-            setting, found, failed = curves.run(experiment, steps)
-            stop.message = FINISHING
-            keep("page", page, lambda place: curves.write(experiment, setting, found, place, command, failed))
-        missing = []
-    else:
-        with Stop() as stop:
-            results = _run(experiment, Path(".corank-tune"), stop)
-            stop.message = FINISHING
-            missing = _print_and_keep(
-                results,
-                {"page": (page, lambda to: write_markdown(results, to, command=command, title=experiment.title))},
-            )
-        failed = results.failed
-    if not missing:
-        say(f"page written to {page}")
-    stop.raise_if_asked()
-    return int(bool(missing) or _failed(experiment, failed))
-
-
-def _experiment_file(name: str) -> Path:
-    """An experiment file by its path, or by its name in experiments/."""
-    paths = Path(name), Path("experiments") / f"{name}.toml"
-    try:
-        found = next((path for path in paths if path.is_file()), None)
-    except (OSError, ValueError):  # too long, or with a NUL in it
-        found = None
-    if found is None:
-        known = sorted(p.stem for p in Path("experiments").glob("*.toml"))
-        raise CorankError(
-            f"there is no experiment {show(name)} here; known: {', '.join(known) or 'none in experiments/'}"
-        )
-    return found
 
 
 def planned(experiment: Any) -> str:
@@ -165,9 +114,9 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
     model, report, table = out / "best.corank", out / "report.html", out / "results.json"
     writable(out, model, report, table)
     with Stop() as stop:
-        results = _run(experiment, out / "tune", stop)
+        results = run_experiment(experiment, out / "tune", stop)
         stop.message = FINISHING
-        missing = _print_and_keep(
+        missing = print_and_keep(
             results,
             {
                 "best model": (model, results.best.model.save),
@@ -182,15 +131,15 @@ def _run_and_report(experiment: Any, out: Path, command: str) -> tuple[Any, int]
         again = "; the same command resumes the search" if experiment.tune else ""
         say(f"stopped before {', '.join(results.not_run)}{again}")
     stop.raise_if_asked()
-    return results.best.model, int(bool(missing) or _failed(experiment, results.failed))
+    return results.best.model, int(bool(missing) or failed(experiment, results.failed))
 
 
-def _failed(experiment: Any, reasons: Mapping[str, str]) -> bool:
+def failed(experiment: Any, reasons: Mapping[str, str]) -> bool:
     """Whether a row failed that was asked for; of all models of a task, some may not suit the data."""
     return any(experiment.models or why.startswith(UNEXPECTED) for why in reasons.values())
 
 
-def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> list[str]:
+def print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], object]]]) -> list[str]:
     """Print the leaderboard and write each file; one that fails does not cost the others.
 
     Returns a sentence for each file that could not be made; one that could not be written is an error, at the end.
@@ -221,7 +170,7 @@ def _print_and_keep(results: Any, files: dict[str, tuple[Path, Callable[[Path], 
     return missing
 
 
-def _run(experiment: Any, storage: Path, stop: Stop) -> Any:
+def run_experiment(experiment: Any, storage: Path, stop: Stop) -> Any:
     with Steps(stop) as steps:
         try:
             return experiment.run(steps, storage=storage if experiment.tune or experiment.keep else None)

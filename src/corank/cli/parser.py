@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ..errors import CorankError, show, suggest
 from . import data as data_commands
-from . import experiments, fitting, models, saved
+from . import experiments, fitting, models, reproduce, saved
 from . import graph as graph_commands
 from .flags import (
     data_flags,
@@ -25,7 +25,7 @@ from .flags import (
 
 _YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help shows the options; to try it: corank demo"
-CHECK = "check everything that can be wrong before the first fit, print the plan, and fit nothing"
+PLAN = "check everything that can be wrong before the first fit, print the plan, and fit nothing"
 Command = Callable[[str, Callable[..., Any], str], "Parser"]  # (name, function, help) -> its parser
 
 
@@ -96,7 +96,7 @@ def _experiment_commands(command: Command) -> None:
         "--tune", type=int, metavar="N", help="tune every model first, with N trials on validation rows"
     )
     compare.add_argument("--seed", type=int, help="random seed of splits, negatives and models (default 0)")
-    compare.add_argument("--check", action="store_true", help=CHECK)
+    compare.add_argument("--plan", action="store_true", help=PLAN)
     data_flags(compare)
     part_flags(compare)
     edge_flags(compare)
@@ -214,10 +214,16 @@ def _model_and_data_commands(command: Command) -> None:
 
 
 def _reproduce_command(command: Command) -> None:
-    reproduce = command("reproduce", experiments.reproduce, "run an experiment file and write its result page")
-    reproduce.add_argument("name", help="a TOML file, or the name of one in experiments/")
-    reproduce.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
-    reproduce.add_argument("--check", action="store_true", help=CHECK)
+    made = command("reproduce", reproduce.reproduce, "run an experiment file and write its result page, or check one")
+    made.add_argument("name", help="a TOML file, or the name of an experiment of corank")
+    made.add_argument("-o", "--out", default="docs/results", help="folder for the pages (default docs/results)")
+    made.add_argument("--plan", action="store_true", help=PLAN)
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help="run a page again and say which figures moved; the exit code is 1 if any did",
+    )
+    made.add_argument("--page", metavar="PAGE", help="the page to check (default: that of the experiment in --out)")
 
 
 def _check_switches(parser: argparse.ArgumentParser, argv: list[str]) -> None:

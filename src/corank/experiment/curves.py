@@ -26,6 +26,7 @@ from ..system.names import file_name
 from .entries import Entry
 from .experiment import Experiment
 from .runner import Progress, Watch, rows_of
+from .stated import how_chosen
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Curve:
 
     label: str
     setting: str
+    chosen: str  # how the setting was chosen, in words
     seconds: list[float]
     metrics: dict[str, list[float]]
 
@@ -81,7 +83,7 @@ def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Me
     if watch.asked_to_stop():
         raise CorankError("stopped before it was finished")
     params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
-    return Curve(entry.label, params, seconds, values)
+    return Curve(entry.label, params, how_chosen(entry.chosen, 0, entry.given), seconds, values)
 
 
 def write(
@@ -95,6 +97,7 @@ def write(
     """Write a page with a table and a chart per metric; the charts are files beside the page."""
     names = list(dict.fromkeys(name for curve in curves for name in curve.metrics))
     page = [f"# {experiment.title or experiment.name}", f"{setting}. Seconds are those of training alone."]
+    page += experiment.remarks
     page += [f"Skipped: {label}: {why}" for label, why in (failed or {}).items()]
     for name in names:
         picture = path.with_name(f"{path.stem}-{file_name(name.replace('@', ''))}.svg")
@@ -114,7 +117,8 @@ def write(
         ]
         longest = max(curves, key=lambda c: len(c.seconds))
         page += [f"## {metric_title(name)} after epoch", md_table(["", *map(str, _shown(longest))], _padded(rows))]
-    page += ["## Settings", md_table(["", "hyper-parameters"], [[c.label, c.setting] for c in curves])]
+    settings = [[c.label, c.setting, c.chosen] for c in curves]
+    page += ["## Hyper-parameters", md_table(["", "hyper-parameters", "how they were chosen"], settings)]
     page += [machine_facts(), f"Made with\n\n    {command}"]
     write_text(path, "\n\n".join(page) + "\n")
 

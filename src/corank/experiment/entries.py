@@ -5,15 +5,17 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..data import Dataset
 from ..errors import CorankError, several, shorten
 from ..model import Model
 from ..models import available, find
-from ..params import check
+from ..params import check, params_of
 from .schema import param_mistakes, row_mistakes
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 LARGEST = 1 << 20  # bytes of a TOML file: what is larger is no experiment
 
 
@@ -24,19 +26,38 @@ class Entry(NamedTuple):
     model: Model
     published: Mapping[str, float]  # metric -> the value that others report
     at_most: int | None = None  # training rows kept per user; all when absent
+    chosen: Mapping[str, Any] = NOTHING  # how its hyper-parameters were chosen, as stated
+    published_under: Mapping[str, Any] = NOTHING  # what the published figures were measured under
+    given: bool = False  # whether hyper-parameters are given
 
 
-def make_entry(asked: str | Mapping[str, Any] | Model, task: str, seed: int) -> Entry:
-    """An entry from a model, the name of one, or a table {name = ..., label = ..., dim = ...}."""
+def make_entry(
+    asked: str | Mapping[str, Any] | Model,
+    task: str,
+    seed: int,
+    chosen: Mapping[str, Any] = NOTHING,
+    published_under: Mapping[str, Any] = NOTHING,
+) -> Entry:
+    """An entry from a model, the name of one, or a table {name = ..., label = ..., dim = ...}.
+
+    chosen, published_under : what the experiment states for rows that do not state it themselves.
+    """
     if wrong := list(row_mistakes("row", asked)):
         raise several(wrong)
     if isinstance(asked, Model):
-        return Entry(getattr(asked, "label", type(asked).name()), asked, {})
+        known = params_of(type(asked))
+        given = any(asked.params()[name] != known[name][2] for name in known if name != "seed")
+        label = getattr(asked, "label", type(asked).name())
+        return Entry(label, asked, {}, chosen=chosen if given else NOTHING, given=given)
     table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
     name = table.pop("name")
     label, published, at_most = table.pop("label", name), table.pop("published", {}), table.pop("at_most", None)
-    of_task = find(name).task_params.get(task, {})
-    return Entry(label, make_model(name, {"seed": seed, **of_task, **table}), published, at_most)
+    under = {**published_under, **table.pop("published_under", {})}
+    own = table.pop("chosen", None)
+    given = bool(table.keys() - {"seed"})
+    stated = own if own is not None else chosen if given else NOTHING
+    model = make_model(name, {"seed": seed, **find(name).task_params.get(task, {}), **table})
+    return Entry(label, model, published, at_most, stated, under, given)
 
 
 def models_for(task: str, train: Dataset) -> list[str]:

@@ -45,7 +45,8 @@ from .schema import (
     options,
 )
 from .schema import METRICS as METRIC_LIST
-from .source import DRAW_USERS, cut, opened, same_rows
+from .source import DRAW_USERS, cut, opened, overlap, same_rows
+from .stated import CHOSEN, REMARKS, UNDER
 
 logger = logging.getLogger("corank")
 FINAL_FIT = "the final fit uses the validation rows too, as they are given training rows, unless it stops early on them"
@@ -99,6 +100,9 @@ class Experiment:
     )
     name: str = option("its name in reports; that of the file when absent", NAME, "experiment")
     title: str = option("title of its page in the documentation", TEXT, "")
+    chosen: Mapping[str, Any] = option("how the hyper-parameters in the file were chosen, see below", CHOSEN, {})
+    published_under: Mapping[str, Any] = option("what the published figures were measured under, see below", UNDER, {})
+    remarks: Sequence[str] = option("what a reader of the results must know besides", REMARKS, ())
     columns: Mapping[str, Any] = option("how the files are read, see below", COLUMN_TABLE, {})
     user_edges: str | Path | None = option("a file with one row per edge: the user graph", EDGES, None)
     item_edges: str | Path | None = option("the same for the items", EDGES, None)
@@ -174,8 +178,21 @@ class Experiment:
         metrics = _sort(done, metrics, failed)
         left = tuple(e.label for e in entries if e.label not in failed and e.label not in {row.label for row in done})
         names, seconds = tuple(m.name for m in metrics), time.perf_counter() - start
-        between = tuple(self.between)
-        return Results(parts[0], done, names, self.name, seconds, failed, left, between, one_split, plan.left_out)
+        return Results(
+            parts[0],
+            done,
+            names,
+            self.name,
+            seconds,
+            failed,
+            left,
+            between=tuple(self.between),
+            one_split=one_split,
+            left_out=plan.left_out,
+            remarks=tuple(self.remarks),
+            # Generated data has other rows for each seed.
+            overlap=overlap(parts) if self.tune and not isinstance(self.data, Mapping) else 0.0,
+        )
 
     def check(self) -> None:
         """Raise one error with all mistakes that can be found without opening the data."""
@@ -183,7 +200,8 @@ class Experiment:
 
     def entries(self) -> list[Entry]:
         """The rows to run, checked before anything is fitted; all models of the task where none are named."""
-        return [make_entry(asked, self.task, self.seed) for asked in self.models or self._models_of_task()]
+        stated = {"chosen": self.chosen, "published_under": self.published_under}
+        return [make_entry(asked, self.task, self.seed, **stated) for asked in self.models or self._models_of_task()]
 
     def metrics_used(self) -> tuple[AnyMetric, ...]:
         """`metrics`, or the default ones of the protocol."""

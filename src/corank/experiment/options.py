@@ -12,6 +12,7 @@ from ..model import Model
 from ..reading.edge_tables import edge_file
 from .kinds import Mistakes, raised
 from .schema import mistakes
+from .stated import refit_mistakes
 
 if TYPE_CHECKING:
     from .experiment import Experiment
@@ -115,6 +116,13 @@ def _seeds(asked: Experiment) -> Mistakes:
             yield f"model {place}: seed = {show(row['seed'])} has no effect beside seeds: drop one"
 
 
+def _published(asked: Experiment) -> Mistakes:
+    for place, row in enumerate(asked.models, 1):
+        if isinstance(row, Mapping) and row.get("published"):
+            under = {**asked.published_under, **row.get("published_under", {})}
+            yield from refit_mistakes(asked.refit, under, f"model {place} ({_label(row)})")
+
+
 # The options that each looks at: where one of them is wrong by itself, there is nothing to compare.
 CONTRADICTIONS: tuple[tuple[tuple[str, ...], Callable[[Experiment], Mistakes]], ...] = (
     (("task", "protocol", "negatives", "popular"), _protocol),
@@ -125,4 +133,5 @@ CONTRADICTIONS: tuple[tuple[tuple[str, ...], Callable[[Experiment], Mistakes]], 
     (("curves", "tune", "seeds", "refit", "keep", "between"), _curves),
     (("between", "models"), _between),
     (("seeds", "models"), _seeds),
+    (("models", "refit", "published_under"), _published),
 )

@@ -25,9 +25,12 @@ class Row:
     model: Model
     report: Report
     trials: int = 0  # tuning trials on the validation rows
+    chosen: str = ""  # how the hyper-parameters were chosen, in words
     published: Mapping[str, float] = field(default_factory=dict)  # metric -> the value that others report
+    published_under: str = ""  # what those were measured under, in words
     deviation: Mapping[str, float] = field(default_factory=dict)  # metric -> standard deviation over the seeds
     runs: int = 1  # number of seeds
+    loaded: int = 0  # fits that an earlier run kept
 
     @property
     def oracle(self) -> bool:
@@ -49,6 +52,8 @@ class Results:
     between: tuple[str, ...] = ()  # labels of two rows, which count as 0 % and 100 % of a gain
     one_split: bool = False  # all seeds have the same test rows
     left_out: dict[str, str] = field(default_factory=dict)  # label -> why the row was not run, by its estimate
+    remarks: tuple[str, ...] = ()  # what the experiment says about its figures
+    overlap: float = 0.0  # share of later test rows that are among the validation rows of the search
 
     @property
     def best(self) -> Row:

@@ -19,6 +19,7 @@ from ..model import Model
 from ..system.names import inside
 from .entries import Entry
 from .results import Row
+from .stated import how_chosen, measured_under
 
 if TYPE_CHECKING:
     from .experiment import Experiment
@@ -60,7 +61,7 @@ def run_entry(
     require_predictions(model, metrics_of(experiment.metrics_used()))
     if experiment.tune and not model.oracle:
         model, trials = _tuned(experiment, entry, parts[0], watch, storage)
-    reports = []
+    reports, loaded = [], 0
     for seed, split in zip(experiment.seeds or (experiment.seed,), parts, strict=True):
         if watch.asked_to_stop():
             return None
@@ -72,14 +73,26 @@ def run_entry(
         train = rows_of(final.train, entry, seed)
         kept = storage / "learned" if experiment.keep and storage is not None else None
         try:
-            model = _fitted(model, train, final.valid, watch, kept)
+            model, from_disk = _fitted(model, train, final.valid, watch, kept)
+            loaded += from_disk
         except Stopped:
             return None
         if watch.asked_to_stop():  # comparing a half-trained model would be unfair to it
             return None
         reports.append(evaluate(model, final, experiment.metrics_used(), seed=seed, **experiment.protocol_options()))
     deviation = {name: spread(reports, name) for name in reports[0].mean}
-    return Row(entry.label, model, pooled(reports), trials, entry.published, deviation, len(reports))
+    return Row(
+        entry.label,
+        model,
+        pooled(reports),
+        trials,
+        "" if model.oracle or len(model.params()) < 2 else how_chosen(entry.chosen, trials, entry.given),
+        entry.published,
+        measured_under(entry.published_under, model.order_matters) if entry.published else "",
+        deviation,
+        len(reports),
+        loaded,
+    )
 
 
 def _tuned(experiment: Experiment, entry: Entry, split: Split, watch: Watch, storage: Path | None) -> tuple[Model, int]:
@@ -103,8 +116,10 @@ def rows_of(train: Dataset, entry: Entry, seed: int) -> Dataset:
     return train if entry.at_most is None else splits.thinned(train, entry.at_most, seed)
 
 
-def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: Path | None) -> Model:
-    """The model after fit. With a folder, a model fitted there earlier is loaded, and an interrupted fit resumes.
+def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: Path | None) -> tuple[Model, bool]:
+    """The model after fit, and whether it was loaded.
+
+    With a folder, a model fitted there earlier is loaded, and an interrupted fit resumes.
 
     Validation rows are used for the early stopping of a model with `patience`, and not otherwise.
     """
@@ -114,7 +129,7 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
         "on_progress": watch.within,
     }
     if folder is None:
-        return model.fit(train, valid=watched, **heard)
+        return model.fit(train, valid=watched, **heard), False
     from ..checkpoint import fingerprint
     from ..models import load
 
@@ -122,11 +137,11 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
     file = folder / "-".join([model.name(), *asked, str(model.params().get("epochs", 0))])
     done = file.with_suffix(".corank")
     if done.exists():
-        return load(done)
+        return load(done), True
     model.fit(train, valid=watched, **heard, checkpoint=file.with_suffix(".checkpoint"))
     if not watch.asked_to_stop():
         try:
             model.save(done)
         except NotWritten as why:  # the next run has to fit it again, and this one goes on
             logger.warning("%s is not kept: %s", model.name(), why)
-    return model
+    return model, False

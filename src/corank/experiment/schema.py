@@ -41,6 +41,7 @@ from .kinds import (
     table_of,
     whole,
 )
+from .stated import CHOSEN, UNDER
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,11 @@ ROW: dict[str, tuple[Kind, str]] = {
         Kind("a table: metric = figure", _published_mistakes),
         "figures that others report, shown beside ours",
     ),
+    "published_under": (
+        UNDER,
+        "what those were measured under; its keys override those of `published_under` of the file",
+    ),
+    "chosen": (CHOSEN, "how the hyper-parameters of this row were chosen; in place of `chosen` of the file"),
     "at_most": (whole(1), "training rows kept per user, drawn at random; all when absent"),
 }
 

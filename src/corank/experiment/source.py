@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data import Dataset
+from ..data import Array, Dataset
 from ..data import split as splits
 from ..data.given import align
 from ..data.split import Split
@@ -153,6 +153,24 @@ def cut(
         logger.warning(*notes)
     made: Split = getattr(splits, name)(data, **options)
     return dataclasses.replace(made, notes=notes)
+
+
+def overlap(parts: Sequence[Split]) -> float:
+    """The share of the test rows of the later splits that are validation rows of the first one.
+
+    Hyper-parameters are chosen on the latter, so such test rows are not quite unseen.
+    """
+    chosen_on, items = parts[0].valid, len(parts[0].train.items)
+    later = [part.test for part in parts[1:]]
+    total = sum(map(len, later))
+    if not total or not len(chosen_on):
+        return 0.0
+    known = _pairs(chosen_on, items)
+    return sum(int(np.isin(_pairs(test, items), known).sum()) for test in later) / total
+
+
+def _pairs(data: Dataset, items: int) -> Array:
+    return data.user.astype(np.int64) * items + data.item
 
 
 def same_rows(one: Dataset, other: Dataset) -> bool:

@@ -35,6 +35,7 @@ def write_html(results: Results, path: str | Path, *, command: str = "") -> None
             "label": line.label,
             "kind": "oracle" if line.row.oracle else "best" if line.best else "",
             "setting": setting(line.row),
+            "chosen": line.row.chosen,
             "cells": row,
         }
         for line, row in zip(board, cells, strict=True)

@@ -147,6 +147,9 @@ def as_dict(results: Results) -> dict[str, Any]:
     rows = []
     for line in results.lines:
         own = {"label": line.label, "oracle": line.row.oracle, "best": line.best, "trials": line.row.trials}
+        own |= {"chosen": line.row.chosen}
+        if line.row.published:
+            own |= {"published": dict(line.row.published), "published_under": line.row.published_under}
         rows.append({**own, **line.row.report.as_dict(), "against_best": _compared(line)})
     return {
         "name": results.name,

@@ -37,8 +37,8 @@ def write_markdown(results: Results, path: str | Path, *, command: str = "", tit
         "\n".join(f"- {_escaped(note)}" for note in [*remarks, *missing]),
         "## Hyper-parameters",
         md_table(
-            ("", "hyper-parameters", "seed", "settings tried on validation"),
-            [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), str(b.row.trials)) for b in board],
+            ("", "hyper-parameters", "seed", "how they were chosen"),
+            [(b.label, setting(b.row), str(b.row.report.params.get("seed", "")), b.row.chosen) for b in board],
         ),
         *(["## Dataset", md_table(("", ""), facts)] if facts else []),
         *(["## Evaluation setup", md_table(("", ""), setup)] if setup else []),

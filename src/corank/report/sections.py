@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import math
-import os
-import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from .. import __version__
 from ..errors import reason
 from .formatting import count_of, format_duration, format_interval, format_p, format_value, metric_title
 from .leaderboard import STARS_MEAN, Line, p_note
+from .machine import commit, processor, versions
 
 if TYPE_CHECKING:
     from ..data.describe import Description, Spread
@@ -22,8 +19,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 logger = logging.getLogger("corank")
-
-PARTS = ("numpy", "scipy", "numba", "polars", "matplotlib")
+ORDER = "equal timestamps keep the order of the file; every position of a history is a target in training"
 
 
 def attempt(missing: list[str], what: str, make: Callable[[], Made]) -> Made | None:
@@ -86,6 +82,12 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         over = ", ".join(f"{line.label} {format_value(line.row.deviation[results.metrics[0]])}" for line in board)
         seeds = "different seeds on the same split" if results.one_split else "different seeds and splits"
         out.append(f"Mean of {best.runs} runs with {seeds}; standard deviation of {first} over the runs: {over}.")
+    if results.overlap:
+        out.append(
+            "Hyper-parameters were searched on the validation rows of the first split alone; "
+            f"{results.overlap:.0%} of the test rows of the other splits are among those rows."
+        )
+    out += _published(board)
     if results.between:
         start, end = results.between
         out.append(f"Gain: {first} on a scale from {start} (0%) to {end} (100%).")
@@ -99,8 +101,20 @@ def notes(results: Results, board: Sequence[Line]) -> list[str]:
         out.append(
             "The oracle knows the parameters that generated the synthetic data: an upper bound, not a contender."
         )
+    out += results.remarks
     out += [f"Skipped: {label}: {why}" for label, why in results.failed.items()]
     return out + [f"Left out: {label}: {why}" for label, why in results.left_out.items()]
+
+
+def _published(board: Sequence[Line]) -> list[str]:
+    """What the published figures were measured under; rows with the same answer are together."""
+    under: dict[str, list[str]] = {}
+    for line in board:
+        if line.row.published:
+            under.setdefault(line.row.published_under or "source and protocol not recorded", []).append(line.label)
+    if len(under) == 1:
+        return [f"Published: {next(iter(under))}."]
+    return [f"Published ({', '.join(labels)}): {words}." for words, labels in under.items()]
 
 
 def portrait(facts: Description) -> list[tuple[str, str]]:
@@ -128,32 +142,32 @@ def method(results: Results) -> list[tuple[str, str]]:
     seeds = sorted({str(row.report.params["seed"]) for row in results.rows if "seed" in row.report.params})
     parts = f"{len(split.train):,} training, {len(split.valid):,} validation and {len(split.test):,} test interactions"
     known = "" if split.history is None else f", {len(split.history):,} known interactions of held-out users"
-    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     users = count_of(report.users.size, "user")
     return [
         ("Protocol", str(report.protocol)),
         ("Split", f"{split.name}: {parts}{known}"),
         ("Evaluated on", f"{report.part} interactions of {users}, fingerprint {report.fingerprint}"),
+        *([("Order", ORDER)] if any(row.model.order_matters for row in results.rows) else []),
         ("Seed", ", ".join(seeds) or "none"),
-        ("Time", f"{format_duration(results.seconds)} in total, on {os.cpu_count()} CPUs"),
-        ("Versions", f"corank {__version__}, {', '.join(_versions())}; {machine}"),
+        ("Time", _time(results)),
+        ("Processor", processor()),
+        ("Versions", versions()),
+        ("Commit", commit()),
         ("Written", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
     ]
 
 
-def machine_facts() -> str:
-    """Versions and processors, in a sentence."""
-    python = f"Python {platform.python_version()}, {os.cpu_count()} CPUs"
-    return f"corank {__version__}, {', '.join(_versions())}; {python}."
+def _time(results: Results) -> str:
+    """The time of the run; fits that an earlier run kept count with the time that they took then."""
+    fits, loaded = sum(row.runs for row in results.rows), sum(row.loaded for row in results.rows)
+    if not loaded:
+        return f"{format_duration(results.seconds)} in total"
+    earlier = sum(row.report.fit_seconds * row.loaded for row in results.rows)  # the mean over the runs of a row
+    return (
+        f"{format_duration(results.seconds + earlier)} in total, of which {format_duration(earlier)} in earlier runs: "
+        f"{loaded} of {count_of(fits, 'fit')} were kept from them, and the commit below is that of this run"
+    )
 
 
 def _spread(counts: Spread) -> str:
     return f"{counts.median:g} median, {counts.min:g} to {counts.max:,g}"
-
-
-def _versions() -> Iterable[str]:
-    for name in PARTS:
-        try:
-            yield f"{name} {importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue

@@ -102,6 +102,15 @@ def test_worst_order_is_the_best_assignment(top):
         assert profit[place, np.arange(n)].sum() == pytest.approx(profit[linear_sum_assignment(-profit)].sum())
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_end(bad):
+    """A list of such scores has no worst order; the search for one must stop all the same."""
+    value = [3, 2, 2, 0, 1]
+    for score in ([1, bad, 2, 3, 4], [bad] * 5, [bad, -bad, 0, 1, 2]):
+        loss, _ = evaluate(lists_of([value], 5), np.array(score, np.float64))
+        assert loss.size == 1
+
+
 def test_lists_of_one_level_or_one_item_do_not_count():
     lists = lists_of([[3, 3, 3], [2], [1, 2]], 10)
     out, gradient = evaluate(lists, np.arange(6.0))

@@ -81,8 +81,8 @@ def _anchor(i: int, score: np.ndarray, lists: NdcgLists) -> None:
     order = by_score[np.argsort(-value[by_score], kind="mergesort")]
     q = 0
     while q < order.size:
-        end = q
-        total = 0.0
+        end = q + 1  # an entry ties with itself, even where its score is not a number
+        total = lists.decay[q]
         while end < order.size and value[order[end]] == value[order[q]] and score[order[end]] == score[order[q]]:
             total += lists.decay[end]
             end += 1
@@ -144,6 +144,10 @@ def worst_order(
                     if distance[s] < least:
                         least = distance[s]
                         following = s
+            if following == 0:  # scores that are not finite have no worst order: any will do, their loss is not finite
+                for p in range(n):
+                    place[p] = p
+                return
             column = following
         for s in range(n + 1):
             if done[s]:

@@ -46,24 +46,35 @@ def node_features(data: Dataset, kind: str, name: str, *, ids: bool, **options: 
     }
 
 
-def feature_rows(graph: CSR, kind: str, *, alpha: float, capacity: int, error: float, seed: int) -> CSR:
+def feature_rows(
+    graph: CSR,
+    kind: str,
+    *,
+    alpha: float,
+    capacity: int,
+    error: float,
+    theta: float | None,
+    walk_dim: int,
+    seed: int,
+) -> CSR:
     """Features of the nodes of a graph, (nodes, columns).
 
     Parameters
     ----------
     kind : one of `KINDS` except none; auto is dna-2.
     alpha : weight of G^2 beside G (g2).
-    capacity, error : of the Bloom filters (dna).
+    capacity, error, theta : of the Bloom filters (dna), see `graph.encode`.
+    walk_dim : number of columns of node2vec and deepwalk.
     """
     if kind == "auto":
         kind = "dna-2"
     if kind.startswith("dna-"):
-        dna = encode(symmetric(graph), depth=int(kind[4:]), capacity=capacity, error=error, seed=seed)
+        dna = encode(symmetric(graph), depth=int(kind[4:]), capacity=capacity, error=error, theta=theta, seed=seed)
         return dna.bits()
     if kind in WALKS:
         from ..graph import node2vec
 
-        vectors = getattr(node2vec, kind)(symmetric(graph), seed=seed)
+        vectors = getattr(node2vec, kind)(symmetric(graph), walk_dim, seed=seed)
         nodes, dim = vectors.shape
         index = np.tile(np.arange(dim, dtype=np.int32), nodes)
         return CSR(np.arange(nodes + 1, dtype=np.int64) * dim, index, vectors.ravel(), dim)

@@ -15,7 +15,8 @@ from ._torch import torch
 if TYPE_CHECKING:
     from ..nn.rating_graph import Features, Side
 
-WALKS = ("node2vec", "deepwalk")
+# DeepWalk takes as many and as long walks as node2vec does by default, as in the dissertation's comparison.
+WALKS: dict[str, dict[str, int]] = {"node2vec": {}, "deepwalk": {"walks": 10, "length": 80}}
 KINDS = ("auto", "none", "g", "g2", "dna-1", "dna-2", "dna-3", "dna-4", *WALKS)
 DENSE = 0.03  # share of non-zero features above which they are multiplied as a dense matrix ...
 LARGE = 1 << 29  # ... unless that has more elements than this
@@ -74,7 +75,7 @@ def feature_rows(
     if kind in WALKS:
         from ..graph import node2vec
 
-        vectors = getattr(node2vec, kind)(symmetric(graph), walk_dim, seed=seed)
+        vectors = getattr(node2vec, kind)(symmetric(graph), walk_dim, seed=seed, **WALKS[kind])
         nodes, dim = vectors.shape
         index = np.tile(np.arange(dim, dtype=np.int32), nodes)
         return CSR(np.arange(nodes + 1, dtype=np.int64) * dim, index, vectors.ravel(), dim)

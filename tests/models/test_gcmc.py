@@ -159,6 +159,8 @@ def test_theta_limits_the_filters(data):
     assert limited.index.size < free.index.size
     one, other = (GCMC(**SMALL, theta=theta).fit(data) for theta in (None, 3.0))
     assert np.abs(one.user_factors_ - other.user_factors_).max() > 1e-4
+    with pytest.raises(cr.CorankError, match="theta=3\\) with features='g': theta limits"):
+        GCMC(**SMALL, theta=3.0, features="g").fit(data)
 
 
 # ---- learning ----------------------------------------------------------------------------------------------------

@@ -292,6 +292,7 @@ def test_theta_limits_the_filters():
         ({"threshold": 2.0, "user_graph": "g"}, r"threshold=2\) with user_graph='g': .* choose g2 to g6"),
         ({"threshold": 2.0, "user_graph": "dna-2"}, "cuts the highest power"),
         ({"theta": 5.0, "user_graph": "g2"}, "limits the Bloom filters of Graph DNA; choose dna-1 to dna-4"),
+        ({"reg_bits": 1.0, "user_graph": "g"}, r"reg_bits=1\) with user_graph='g': .* choose dna-1 to dna-4"),
         ({"theta": 0.5, "user_graph": "dna-2"}, "theta must be at least 1"),
         ({"reg_bits": -1.0, "user_graph": "dna-2"}, "reg_bits must be at least 0"),
     ],

@@ -194,6 +194,9 @@ class GraphRegularised(GraphOptions):
     def _graph_terms(self, data: Dataset, width: int) -> GraphTerms:
         """The terms of both sides; `width` is the number of parameters per row, the bias included."""
         kinds = self._kinds(data)
+        if self.reg_bits and kinds and not any(kind.startswith("dna") for kind in kinds.values()):
+            effect = "is the penalty on the vectors of the bits of Graph DNA"
+            raise CorankError(self._unused("reg_bits", effect, "dna-1 to dna-4", kinds))
         terms = {side: self._graph_term(data, side, kind, width) for side, kind in kinds.items()}
         return GraphTerms(terms.get("user"), terms.get("item"))
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import nn
 from ..cost import DENSE, KERNEL, SCATTERED, SORTED, Cost, Size
 from ..data import CSR, Array, Dataset
+from ..errors import CorankError
 from ..model import Model
 from ..params import param
 from ..stored import Number, Stored, Wholes, floats
@@ -265,6 +266,11 @@ class RatingGraphModel(Model):
         return nn.RatingGraph(user, item, self._level(value), *sizes, symmetric=symmetric, shrink=self.shrink, **more)
 
     def _features(self, data: Dataset) -> dict[Side, Features]:
+        if self.theta is not None and not self.features.startswith(("auto", "none", "dna")):
+            raise CorankError(
+                f"{type(self).__name__}(theta={self.theta:g}) with features={self.features!r}: theta limits the Bloom "
+                "filters of Graph DNA; choose dna-1 to dna-4, or leave theta out"
+            )
         options = {name: getattr(self, name) for name in ("alpha", "capacity", "error", "theta", "walk_dim", "seed")}
         return node_features(data, self.features, type(self).__name__, ids=self.ids_as_features, **options)
 

@@ -82,6 +82,6 @@ def brute(
         test = items_of(split.test, user)
         order = sorted(candidates_of(user, test), key=lambda i: -scores[user, i])
         relevant = [i in test and test[i] >= threshold for i in order]
-        graded = name != "ndcg" or gain == "exponential"
+        graded = name not in ("ndcg", "hlu") or gain == "exponential"
         out[user] = list_metrics([test.get(i, 0) for i in order] if graded else relevant, relevant, k)[name]
     return out

@@ -282,6 +282,35 @@ def test_users_without_anything_relevant_are_not_defined() -> None:
         assert values[1] == (0.5 if name == "precision@2" else 1), name
 
 
+def test_precision_of_all_users_is_the_printed_formula() -> None:
+    """The sum over all n users of relevant items among the first k, over n k; `precision` leaves one of three out."""
+    scores, value = [[4, 3, 2, 1]] * 3, [[1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
+    positions = lists(scores, value)
+    for k, hits in ((1, 1), (3, 2), (4, 3), (8, 3)):
+        assert value_of(f"precision_all@{k}", positions).mean() == pytest.approx(hits / (3 * k), abs=1e-12)
+        kept = value_of(f"precision@{k}", positions)
+        assert np.isnan(kept).tolist() == [False, True, False]
+        assert np.nanmean(kept) == pytest.approx(hits / (2 * k), abs=1e-12)
+    tied = lists([[0, 0, 0, 0]] * 3, value)
+    assert value_of("precision_all@2", tied).tolist() == pytest.approx([0.5, 0, 0.25])
+
+
+def test_with_binary_gains_the_first_place_counts_the_same_for_ndcg_hlu_and_precision() -> None:
+    """As in the dissertation's tables of implicit feedback, whatever the ratings of the positives are."""
+    rng = np.random.default_rng(4)
+    scores = [rng.permutation(12).astype(float) for _ in range(30)]
+    value = [rng.choice([0.0, 1.0, 2.5, 5.0], 12, p=[0.7, 0.1, 0.1, 0.1]) for _ in range(30)]
+    positions = lists(scores, value, gain="binary")
+    for name in ("ndcg@1", "hlu@1"):
+        np.testing.assert_allclose(value_of(name, positions), value_of("precision@1", positions), atol=1e-12)
+    assert 0 < np.nanmean(value_of("precision@1", positions)) < 1
+
+
+def test_binary_half_life_utility_counts_relevant_rows() -> None:
+    positions = lists([[3, 2, 1], [3, 2, 1]], [[1, 5000, 7], [0, 0, 5]], gain="binary")
+    np.testing.assert_allclose(hlu(positions), [1, 2**-0.5])  # whatever the ratings of the relevant rows are
+
+
 def test_precision_divides_by_k_even_when_the_list_is_shorter() -> None:
     assert precision(lists([[1, 2]], [[1, 1]]), 10)[0] == 0.2
 

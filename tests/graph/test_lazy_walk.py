@@ -58,6 +58,14 @@ def test_bits_that_collide_are_met_once():
     assert found.value.min() > 0
 
 
+def test_theta_limits_the_filters():
+    graph = random_graph(60, 3)
+    found = shells(graph, "dna-2", capacity=20, theta=5, seed=4)
+    limited = encode(graph, depth=2, capacity=20, theta=5, seed=4).ones()
+    np.testing.assert_array_equal(np.diff(found.indptr), limited)
+    assert limited.sum() < encode(graph, depth=2, capacity=20, seed=4).ones().sum()
+
+
 def test_a_walk_that_stays_meets_itself_and_one_that_never_does_only_others():
     graph = random_graph(20, 4, share=0.3)
     np.testing.assert_allclose(shells(graph, "g", walk=0.0).scipy().toarray(), np.eye(20))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,43 @@ def test_neighbours_are_alike(two_rooms, learn):
     again = learn(two_rooms, 16, walks=20, length=20, window=3, epochs=3, seed=1)
     assert (again == vectors).all()
     assert (learn(two_rooms, 16, walks=20, length=20, window=3, epochs=3, seed=2) != vectors).any()
+
+
+def hub():
+    """Nodes 0-19 are alone, 20-38 know node 39 only: the numbers of the nodes are not their places by frequency."""
+    A = np.zeros((40, 40), np.float32)
+    A[20:39, 39] = A[39, 20:39] = 1
+    return cr.from_scipy(A)
+
+
+def test_negatives_follow_the_counts_of_the_nodes(monkeypatch):
+    gensim = pytest.importorskip("gensim.models")
+    made = []
+
+    class Spy(gensim.Word2Vec):
+        def make_cum_table(self, *given, **options):
+            super().make_cum_table(*given, **options)
+            made.append(self)
+
+    monkeypatch.setattr(gensim, "Word2Vec", Spy)
+    node2vec(hub(), 4, walks=20, length=10, window=2)
+    counts = made[0].wv.expandos["count"].astype(float)
+    assert made[0].wv.index_to_key[0] == "39"
+    assert counts[0] > 5 * counts[1]
+    share = np.diff(made[0].cum_table.astype(float), prepend=0) / made[0].cum_table[-1]
+    np.testing.assert_allclose(share, counts**0.75 / (counts**0.75).sum(), atol=1e-6)
+
+
+def test_every_node_has_a_code_in_the_tree_of_deepwalk():
+    """Without one, a thread of gensim dies and the fit waits for it forever."""
+    pytest.importorskip("gensim")
+    found = []
+    work = threading.Thread(target=lambda: found.append(deepwalk(hub(), 4, walks=20, length=10)), daemon=True)
+    work.start()
+    work.join(60)
+    assert found
+    assert (found[0][20:] != 0).any(axis=1).all()
+    assert not found[0][:20].any()
 
 
 def test_a_graph_without_edges_has_no_features():

@@ -31,11 +31,38 @@ def test_power_sum_equals_dense(monkeypatch, depth, weights, height):
     got = power_sum(graph, depth, weights)
     np.testing.assert_allclose(got.scipy().toarray(), want, rtol=1e-6)
     assert got.index.size == np.count_nonzero(want)
-    cut = float(np.quantile(want[want > 0], 0.6))
-    few = power_sum(graph, depth, weights, threshold=cut)
-    np.testing.assert_allclose(few.scipy().toarray(), np.where(want >= cut, want, 0), rtol=1e-6)
-    assert few.index.dtype == np.int32
-    assert few.value.dtype == np.float32
+    assert got.index.dtype == np.int32
+    assert got.value.dtype == np.float32
+
+
+@pytest.mark.parametrize(("depth", "weights"), [(1, ()), (2, (0.3,)), (3, (0.5, 0.05)), (3, (2, 0)), (4, (0, 0, 3))])
+def test_a_threshold_cuts_the_highest_power_alone(depth, weights):
+    """As the dissertation cuts G^3: entries of G^d below it are dropped, before weights; lower powers stay whole."""
+    graph = random_graph(40, 0.08, seed=depth, directed=True)
+    A = graph.scipy().toarray().astype(np.float64)
+    powers = [np.linalg.matrix_power(A, p) for p in range(1, depth + 1)]
+    cut = float(np.median(powers[-1][powers[-1] > 0])) * 1.0001  # no entry is at the cut, up to rounding
+    powers[-1] = np.where(powers[-1] >= cut, powers[-1], 0)
+    want = sum(a * power for a, power in zip((1, *weights), powers, strict=True))
+    np.fill_diagonal(want, 0)
+    got = power_sum(graph, depth, weights, threshold=cut)
+    np.testing.assert_allclose(got.scipy().toarray(), want, rtol=1e-6)
+    assert got.index.size == np.count_nonzero(want)
+
+
+def test_a_thresholded_power_keeps_entries_at_the_threshold():
+    """Walks are whole numbers: with the published threshold of 4, pairs with exactly 4 walks of three steps stay."""
+    A = (random_graph(30, 0.15, seed=9).scipy().toarray() > 0).astype(float)
+    cube = np.linalg.matrix_power(A, 3)
+    assert (cube == 4).any()
+    assert ((cube > 0) & (cube < 4)).any()
+    want = A + 0.05 * A @ A + 0.0005 * np.where(cube >= 4, cube, 0)
+    np.fill_diagonal(want, 0)
+    for made in (
+        power_sum(cr.from_scipy(A), 3, (0.05, 0.0005), threshold=4),
+        side_graph(cr.from_scipy(A), "g3", weights=(0.05, 0.0005), threshold=4),
+    ):
+        np.testing.assert_allclose(made.scipy().toarray(), want, rtol=1e-6)
 
 
 def test_power_sum_options():
@@ -95,6 +122,14 @@ def test_whoever_has_no_neighbours_has_no_ties(kind):
     bits = made[:40, 40:]
     assert (bits[:4] @ bits[:4].T > 0).all()  # strangers share bits here
     assert not made[:, 4:40].any()
+
+
+def test_theta_reaches_the_filters_of_a_side_graph():
+    graph = symmetric(random_graph(60, 0.1))
+    made = side_graph(graph, "dna-2", capacity=20, theta=5, seed=2)
+    B = encode(graph, depth=2, capacity=20, theta=5, seed=2).bits()
+    assert B.index.size < encode(graph, depth=2, capacity=20, seed=2).bits().index.size
+    np.testing.assert_array_equal(made.scipy().toarray()[:60, 60:], B.scipy().toarray())
 
 
 def test_side_graph_options():

@@ -35,8 +35,8 @@ def views(model):
     return model._encoder(), model._arrays()
 
 
-def bits(graph, capacity, seed=0):
-    return feature_rows(graph, "dna-2", alpha=0.0, capacity=capacity, error=0.1, seed=seed)
+def bits(graph, capacity, seed=0, theta=None):
+    return feature_rows(graph, "dna-2", alpha=0.0, capacity=capacity, error=0.1, theta=theta, walk_dim=1, seed=seed)
 
 
 # ---- the formula -------------------------------------------------------------------------------------------------
@@ -134,11 +134,33 @@ def test_sparse_and_whole_features_learn_the_same(data, monkeypatch):
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-3)
 
 
-def test_walks_as_features(data):
+@pytest.mark.parametrize("kind", ["node2vec", "deepwalk"])
+def test_walks_as_features_have_the_width_that_is_asked_for(data, kind):
     pytest.importorskip("gensim")
-    model = GCMC(**SMALL, features="deepwalk").fit(data)
-    assert model.columns_[0] > 1
-    assert np.isfinite(model._score(np.arange(USERS, dtype=np.int32))).all()
+    for options, width in (({}, 128), ({"walk_dim": 24}, 24)):
+        model = GCMC(**SMALL, features=kind, **options).fit(data)
+        assert model.columns_ == [width, ITEMS]
+        assert np.isfinite(model._score(np.arange(USERS, dtype=np.int32))).all()
+
+
+def test_walks_are_those_of_the_graph_module(data):
+    pytest.importorskip("gensim")
+    from corank.graph import symmetric
+    from corank.graph.node2vec import node2vec
+
+    found = feature_rows(
+        data.user_graph, "node2vec", alpha=0, capacity=1, error=0.1, theta=None, walk_dim=7, seed=3
+    ).scipy()
+    np.testing.assert_array_equal(found.toarray(), node2vec(symmetric(data.user_graph), 7, seed=3))
+
+
+def test_theta_limits_the_filters(data):
+    free, limited = bits(data.user_graph, 10), bits(data.user_graph, 10, theta=3)
+    assert limited.index.size < free.index.size
+    one, other = (GCMC(**SMALL, theta=theta).fit(data) for theta in (None, 3.0))
+    assert np.abs(one.user_factors_ - other.user_factors_).max() > 1e-4
+    with pytest.raises(cr.CorankError, match="theta=3\\) with features='g': theta limits"):
+        GCMC(**SMALL, theta=3.0, features="g").fit(data)
 
 
 # ---- learning ----------------------------------------------------------------------------------------------------

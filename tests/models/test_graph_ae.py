@@ -48,7 +48,8 @@ def twin(model, data):
             new.append(np.tanh(first) @ w[f"{layer}.output"] + w[f"{layer}.output.bias"])
             total[side] = total[side] + new[side] / (layer + 1)
         h = new
-    rows = feature_rows(data.user_graph, "dna-2", alpha=0.0, capacity=model.capacity, error=model.error, seed=0)
+    filters = {"capacity": model.capacity, "error": model.error, "theta": None}
+    rows = feature_rows(data.user_graph, "dna-2", alpha=0.0, walk_dim=1, seed=0, **filters)
     bits = rows.scipy().toarray()
     bits = bits / bits.sum(1, keepdims=True)
     total[0] = total[0] + np.maximum(bits @ w["user.features"] + w["user.features.bias"], 0) @ w["user.features.output"]

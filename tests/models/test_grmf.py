@@ -20,9 +20,9 @@ KINDS = ["g", "g2", "g4", "dna-1", "dna-2", "dna-3"]
 random_data = partial(rated, users=16, items=12, n=90, weighted=True)
 
 
-def written_down(data, kind, capacity=4, side="user"):
+def written_down(data, kind, capacity=4, side="user", **options):
     """The Laplacian of the side's graph with all of its nodes, dense."""
-    A = side_graph(getattr(data, f"{side}_graph"), kind, capacity=capacity).scipy().toarray()
+    A = side_graph(getattr(data, f"{side}_graph"), kind, capacity=capacity, **options).scipy().toarray()
     return np.diag(A.sum(1)) - A
 
 
@@ -77,6 +77,23 @@ def test_users_end_at_the_minimum_of_a_dense_direct_solve(kind, biases):
     X, bias = best_users(model, data, written_down(data, kind), 0.3)
     np.testing.assert_allclose(model.user_factors_, X, rtol=5e-3, atol=1e-3)
     np.testing.assert_allclose(model.user_bias_, bias if biases else 0, rtol=5e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["dna-1", "dna-2"])
+@pytest.mark.parametrize("reg_bits", [0.05, 2.0])
+def test_vectors_of_bits_are_penalised_where_reg_bits_is_given(kind, reg_bits):
+    """The dissertation's objective, in which bits are users without ratings: lambda holds their vectors too."""
+    data = random_data(1, cold=[3, 7])
+    options = {"dim": 3, "epochs": 2, "reg": 0.2, "reg_power": 0.0, "steps": 300, "capacity": 4, "item_graph": "none"}
+    model = GRMF(user_graph=kind, reg_graph=0.3, reg_bits=reg_bits, **options).fit(data)
+    lap, n = written_down(data, kind), len(data.users)
+    lap[np.arange(n, len(lap)), np.arange(n, len(lap))] += reg_bits / 0.3
+    X, bias = best_users(model, data, lap, 0.3)
+    np.testing.assert_allclose(model.user_factors_, X, rtol=5e-3, atol=1e-3)
+    np.testing.assert_allclose(model.user_bias_, bias, rtol=5e-3, atol=1e-3)
+    np.testing.assert_allclose(model.history_[-1]["objective"], objective(model, data, {"user": lap}, 0.3), rtol=1e-5)
+    free = GRMF(user_graph=kind, reg_graph=0.3, **options).fit(data)
+    assert np.abs(free.user_factors_ - model.user_factors_).max() > 1e-3
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -245,10 +262,44 @@ def test_powers_need_not_be_written_down(weights):
     np.testing.assert_allclose(one.history_[-1]["objective"], other.history_[-1]["objective"], rtol=1e-5)
 
 
-def test_a_threshold_drops_edges():
-    data = random_data(12)
-    one, other = (GRMF(dim=3, user_graph="g2", threshold=t, reg_graph=0.1).fit(data) for t in (0.0, 2.0))
-    assert np.abs(one.user_factors_ - other.user_factors_).max() > 1e-3
+def test_a_threshold_cuts_the_highest_power():
+    data = random_data(12, cold=[3])
+    options = {"dim": 3, "epochs": 2, "steps": 300, "item_graph": "none", "graph_weights": "0.3,0.05"}
+    model = GRMF(user_graph="g3", threshold=4.0, reg_graph=0.1, **options).fit(data)
+    A = data.user_graph.scipy().toarray().astype(float)
+    cube = np.linalg.matrix_power(A, 3)
+    assert ((cube > 0) & (cube < 4)).any()
+    assert (cube >= 4).any()
+    total = A + 0.3 * A @ A + 0.05 * np.where(cube >= 4, cube, 0)
+    np.fill_diagonal(total, 0)
+    X, _ = best_users(model, data, np.diag(total.sum(1)) - total, 0.1)
+    np.testing.assert_allclose(model.user_factors_, X, rtol=5e-3, atol=1e-3)
+
+
+def test_theta_limits_the_filters():
+    data = random_data(12, users=40, n=200)
+    options = {"dim": 3, "epochs": 2, "steps": 300, "item_graph": "none", "capacity": 10, "reg_graph": 0.1}
+    model = GRMF(user_graph="dna-2", theta=4, **options).fit(data)
+    X, _ = best_users(model, data, written_down(data, "dna-2", capacity=10, theta=4), 0.1)
+    np.testing.assert_allclose(model.user_factors_, X, rtol=5e-3, atol=1e-3)
+    free = GRMF(user_graph="dna-2", **options).fit(data)
+    assert np.abs(free.user_factors_ - model.user_factors_).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"threshold": 2.0, "user_graph": "g"}, r"threshold=2\) with user_graph='g': .* choose g2 to g6"),
+        ({"threshold": 2.0, "user_graph": "dna-2"}, "cuts the highest power"),
+        ({"theta": 5.0, "user_graph": "g2"}, "limits the Bloom filters of Graph DNA; choose dna-1 to dna-4"),
+        ({"reg_bits": 1.0, "user_graph": "g"}, r"reg_bits=1\) with user_graph='g': .* choose dna-1 to dna-4"),
+        ({"theta": 0.5, "user_graph": "dna-2"}, "theta must be at least 1"),
+        ({"reg_bits": -1.0, "user_graph": "dna-2"}, "reg_bits must be at least 0"),
+    ],
+)
+def test_options_of_another_kind_of_graph_are_a_sentence(options, says):
+    with pytest.raises(cr.CorankError, match=says):
+        GRMF(item_graph="none", **options).fit(random_data(12))
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,13 @@ def test_whoever_has_neither_friends_nor_ratings_is_like_nobody():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"graph_weights": "0.1", "user_graph": "dna-2"}, "graph_weights, threshold and order are for form='ties'"),
-        ({"order": 2}, "order are for form='ties'"),
-        ({"threshold": 0.5, "user_graph": "g2"}, "threshold and order"),
+        (
+            {"graph_weights": "0.1", "user_graph": "dna-2"},
+            "graph_weights, threshold, order and reg_bits are for form='ties'",
+        ),
+        ({"order": 2}, "order and reg_bits are for form='ties'"),
+        ({"threshold": 0.5, "user_graph": "g2"}, "threshold, order"),
+        ({"reg_bits": 0.5, "user_graph": "dna-2"}, "reg_bits are for form='ties'"),
         ({"form": "parts"}, "ties"),
         ({"walk": 0.0}, "walk must be at least 0.01"),
     ],

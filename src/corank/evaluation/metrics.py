@@ -44,16 +44,33 @@ def ndcg(p: Positions, k: int | None = None) -> Floats:
 
 
 def hlu(p: Positions, k: int | None = None, *, neutral: float = 0.0, half_life: float = 5.0) -> Floats:
-    """Half-life utility: max(rating - neutral, 0) / 2^((rank - 1) / (half_life - 1)), divided by the ideal order's."""
+    """Half-life utility: gain / 2^((rank - 1) / (half_life - 1)), divided by the ideal order's.
+
+    A row gains 1 if it is relevant (`p.gain` = 'binary'), or max(rating - neutral, 0).
+    """
     if half_life <= 1:
         raise CorankError(f"half_life={half_life}: the rank at which interest has halved must be above 1; 5 is usual")
-    gain = np.maximum(p.value.astype(np.float64) - neutral, 0)
+    gain = p.relevant.astype(np.float64)
+    if p.gain != "binary":
+        gain = np.maximum(p.value.astype(np.float64) - neutral, 0)
     return _normalised(p, gain, lambda rank: np.exp2(-rank / (half_life - 1)), k)
 
 
 def precision(p: Positions, k: int) -> Floats:
-    """Relevant items among the first k, divided by k (also where the list is shorter)."""
+    """Relevant items among the first k, divided by k (also where the list is shorter).
+
+    Users without relevant items are left out of the mean; `precision_all` counts them.
+    """
     return np.where(p.n_relevant > 0, _found(p, k) / k, np.nan)
+
+
+def precision_all(p: Positions, k: int) -> Floats:
+    """As the dissertation prints it: relevant items among the first k of all n users, divided by n k.
+
+    A user whose test items are all irrelevant counts as 0, so it is at most `precision`, and equal to it where every
+    user has something relevant.
+    """
+    return _found(p, k) / k
 
 
 def recall(p: Positions, k: int) -> Floats:
@@ -171,6 +188,7 @@ _TOP, _RATINGS = frozenset({"top"}), frozenset({"prediction"})
 _KINDS = {
     "ndcg": _Kind(ndcg, "may"),
     "precision": _Kind(precision, "must"),
+    "precision_all": _Kind(precision_all, "must"),
     "recall": _Kind(recall, "must"),
     "hit": _Kind(hit, "must"),
     "map": _Kind(average_precision, "may"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from .dna import DNA, encode
 from .powers import power_sum, without_edges
 
 
-def shells(graph: CSR, kind: str, *, walk: float = 0.5, capacity: int = 500, error: float = 0.1, seed: int = 0) -> CSR:
+def shells(
+    graph: CSR,
+    kind: str,
+    *,
+    walk: float = 0.5,
+    capacity: int = 500,
+    error: float = 0.1,
+    theta: float | None = None,
+    seed: int = 0,
+) -> CSR:
     """The matrix of nodes x nodes (or bits) that a lazy random walk reaches; a directed graph becomes max(A, A').
 
     The mean squared norm of the rows is 1. A node without neighbours reaches nothing: its row is empty.
@@ -29,12 +39,15 @@ def shells(graph: CSR, kind: str, *, walk: float = 0.5, capacity: int = 500, err
     kind : 'g', 'g2' to 'g6' for exact shells up to that distance (n columns), 'dna-1' to 'dna-4' for those of Bloom
         filters of so many rounds (one column per bit that is set in some filter). Weights of edges are ignored.
     walk : probability that a step moves to a neighbour.
-    capacity, error, seed : size and hashes of the Bloom filters, see `graph.Filter.of`.
+    capacity, error, theta, seed : size, stopping rule and hashes of the Bloom filters, see `graph.encode`.
     """
     graph = symmetric(graph)
     isolated = np.diff(graph.indptr) == 0
     depth = int(kind.lstrip("dnag-") or 1)
-    found = list(_by_bits(graph, depth, capacity, error, seed) if kind.startswith("dna") else _exact(graph, depth))
+    if kind.startswith("dna"):
+        found = list(_by_bits(graph, depth, capacity=capacity, error=error, theta=theta, seed=seed))
+    else:
+        found = list(_exact(graph, depth))
     counts = [np.diff(shell.indptr) for shell in found]
     mass = [np.full(graph.rows, math.comb(depth, s) * walk**s * (1 - walk) ** (depth - s)) for s in range(depth + 1)]
     for s in range(depth, 0, -1):  # the probability of an empty shell goes to the next nearer one
@@ -68,12 +81,12 @@ def _exact(graph: CSR, depth: int) -> Iterator[CSR]:
         yield from_scipy(ring)
 
 
-def _by_bits(graph: CSR, depth: int, capacity: int, error: float, seed: int) -> Iterator[CSR]:
+def _by_bits(graph: CSR, depth: int, **options: Any) -> Iterator[CSR]:
     """The bits that each round adds to the filter of a node, starting with those of the node itself."""
     before = np.zeros((), np.uint64)
     for s in range(depth + 1):
         # Without edges a round adds nothing: the filter holds the node itself.
         edges = graph if s else without_edges(graph.rows)
-        dna = encode(edges, depth=max(s, 1), capacity=capacity, error=error, seed=seed)
-        yield DNA(dna.words & ~before, dna.filter, s, seed).bits()
+        dna = encode(edges, depth=max(s, 1), **options)
+        yield DNA(dna.words & ~before, dna.filter, s, dna.seed).bits()
         before = dna.words

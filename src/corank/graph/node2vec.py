@@ -100,18 +100,20 @@ def _walks(graph: CSR, p: float, q: float, seed: int, sizes: dict[str, int]) -> 
 
 
 class _Sentences:
-    """The walks as sentences for gensim, which reads them several times; walks of a single node are skipped."""
+    """The walks as sentences for gensim, which reads them several times; walks of a single node are skipped.
 
-    def __init__(self, paths: NDArray[np.int32]) -> None:
-        self.paths = paths
+    Words are texts: gensim takes a word that is a whole number for a place in its vocabulary, which mixes up the
+    counts of words (and so the negatives), and leaves words without a code in the tree of hierarchical softmax.
+    """
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __init__(self, paths: NDArray[np.int32], nodes: int) -> None:
+        self.paths, self.words = paths, [str(node) for node in range(nodes)]
+
+    def __iter__(self) -> Iterator[list[str]]:
         for start in range(0, len(self.paths), 10_000):
             for path in self.paths[start : start + 10_000].tolist():
-                if path[-1] >= 0:
-                    yield path
-                elif path[1] >= 0:
-                    yield path[: path.index(-1)]
+                if path[1] >= 0:
+                    yield [self.words[node] for node in path if node >= 0]
 
 
 def _learned(graph: CSR, paths: NDArray[np.int32], dim: int, seed: int, **options: Any) -> NDArray[np.float32]:
@@ -122,7 +124,7 @@ def _learned(graph: CSR, paths: NDArray[np.int32], dim: int, seed: int, **option
         return out
     log.info("%s walks of up to %s nodes", f"{len(paths):,}", paths.shape[1])
     learned = Word2Vec(
-        _Sentences(paths), vector_size=dim, sg=1, min_count=1, sample=0, seed=seed % (1 << 32), **options
+        _Sentences(paths, graph.rows), vector_size=dim, sg=1, min_count=1, sample=0, seed=seed % (1 << 32), **options
     ).wv
-    out[np.array(learned.index_to_key)] = learned.vectors
+    out[np.array(learned.index_to_key, np.int64)] = learned.vectors
     return out

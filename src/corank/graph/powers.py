@@ -27,7 +27,8 @@ def power_sum(graph: CSR, depth: int, weights: Sequence[float] = (), threshold: 
     Parameters
     ----------
     weights : a2, ..., ad, none of them negative; all 1 when left out.
-    threshold : entries of the sum below it are dropped.
+    threshold : entries of the highest power, G^d, below it are dropped; G to G^(d-1) are kept whole. The dissertation
+        cuts G^3 of its social networks at 4: pairs with fewer walks of three steps between them do not count.
     """
     from ..kernels.powers import sum_of_powers
     from ..kernels.threads import each
@@ -70,6 +71,7 @@ def side_graph(
     error: float = 0.1,
     weights: Sequence[float] = (),
     threshold: float = 0.0,
+    theta: float | None = None,
     seed: int = 0,
 ) -> CSR:
     """The symmetric graph that a model with side information smooths over; a directed one becomes max(A, A').
@@ -80,7 +82,7 @@ def side_graph(
         n + c nodes, the first n of them the real ones, [[G, B], [B', 0]] with the bits B of `encode`, so that nodes
         with a bit in common are two steps apart. 'dna-1' leaves G out, as the dissertation's tables do.
     weights : a2, a3, ... of `power_sum`; for Graph DNA one number, the weight of an edge to a bit instead of 1.
-    capacity, error, seed : size and hashes of the Bloom filters, see `Filter.of`.
+    capacity, error, theta, seed : size, stopping rule and hashes of the Bloom filters, see `encode`.
 
     A node without neighbours gets no bits: they could only connect it to unrelated nodes whose bits collide with them.
     """
@@ -98,7 +100,7 @@ def side_graph(
     if len(weight) != 1 or weight[0] == 0:
         raise CorankError(f"weights={weight} with {kind}: give one number above 0, the weight of an edge to a bit")
     depth = int(kind[4:])
-    dna = encode(graph, depth=depth, capacity=capacity, error=error, seed=seed)
+    dna = encode(graph, depth=depth, capacity=capacity, error=error, theta=theta, seed=seed)
     dna.words[np.diff(graph.indptr) == 0] = 0
     if depth == 1:
         graph = without_edges(n)

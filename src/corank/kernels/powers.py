@@ -28,7 +28,9 @@ def sum_of_powers(
     out_index: np.ndarray,
     out_value: np.ndarray,
 ) -> int:
-    """Rows first..last, columns ascending, without the diagonal and without entries that are zero or below `threshold`.
+    """Rows first..last, columns ascending, without the diagonal and without zeros.
+
+    Entries of the highest power below `threshold` are dropped; those of the lower powers are all kept.
 
     counts[r] is the number of entries of row first + r. Returns the total number of entries.
     """
@@ -57,8 +59,11 @@ def sum_of_powers(
                         ahead += 1
                     y[k] += x[j] * value[at]
             x, y, near, far, size = y, x, far, near, ahead
+            least = threshold if p == scale.size - 1 else 0.0
             for a in range(size):
                 k = near[a]
+                if x[k] < least:
+                    continue
                 if counted[k] != i:
                     counted[k] = i
                     total[k] = 0.0
@@ -76,7 +81,7 @@ def sum_of_powers(
                     columns += 1
         for a in range(columns):
             k = met[a]
-            if k != i and total[k] > 0.0 and total[k] >= threshold:
+            if k != i and total[k] > 0.0:
                 out_index[end] = k
                 out_value[end] = total[k]
                 end += 1

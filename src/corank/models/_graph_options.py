@@ -53,9 +53,17 @@ class GraphOptions(Model):
         "comma-separated weights, for both graphs: of G^2, G^3, ... relative to G (g2 to g6), or one weight for the "
         "edges to bits (dna); empty = all 1",
     )
-    threshold: float = param(0.0, "entries of the sum of powers below this are dropped", low=0.0)
+    threshold: float = param(
+        0.0, "entries of the highest power below this are dropped (g2 to g6); lower powers are kept whole", low=0.0
+    )
     capacity: int = param(500, "number of nodes that a Bloom filter is sized for (dna)", low=1, high=10_000_000)
     error: float = param(0.1, "false-positive rate of a full Bloom filter (dna)", low=1e-6, high=0.5)
+    theta: float | None = param(
+        None,
+        "a node merges no further neighbour in a round once its Bloom filter holds more nodes than this (dna); None = "
+        "no limit",
+        low=1.0,
+    )
 
     def _pointless(self, data: Dataset) -> Collection[str]:
         absent = [f"{side}_graph" for side in SIDES if getattr(data, f"{side}_graph") is None]
@@ -97,7 +105,19 @@ class GraphOptions(Model):
                 f"{type(self).__name__}(graph_weights={self.graph_weights!r}): the kind 'g' is G alone and takes no "
                 "weights; set reg_graph, the weight of G, or choose g2 to g6 or a dna"
             )
+        if self.threshold and used and not any(kind[1:].isdecimal() for kind in used.values()):
+            raise CorankError(self._unused("threshold", "cuts the highest power of a graph", "g2 to g6", used))
+        if self.theta is not None and used and not any(kind.startswith("dna") for kind in used.values()):
+            raise CorankError(self._unused("theta", "limits the Bloom filters of Graph DNA", "dna-1 to dna-4", used))
         return used
+
+    def _unused(self, name: str, effect: str, needed: str, used: dict[Side, str]) -> str:
+        """The sentence about an option that the kinds of graph in use would ignore."""
+        kinds = " and ".join(f"{side}_graph={kind!r}" for side, kind in used.items())
+        return (
+            f"{type(self).__name__}({name}={getattr(self, name):g}) with {kinds}: {name} {effect}; choose {needed}, or "
+            f"leave {name} out"
+        )
 
     def _graph_entries(self, size: Size) -> dict[Side, float]:
         """Roughly the entries of the graph of each side that has one, for estimates."""
@@ -123,7 +143,7 @@ class GraphOptions(Model):
 
     def _filter(self) -> dict[str, Any]:
         """Size and hashes of the Bloom filters of Graph DNA."""
-        return {"capacity": self.capacity, "error": self.error, "seed": self.seed}
+        return {"capacity": self.capacity, "error": self.error, "theta": self.theta, "seed": self.seed}
 
     def _weights(self) -> tuple[float, ...]:
         try:

@@ -151,12 +151,18 @@ class GraphRegularised(GraphOptions):
         high=6,
     )
 
+    reg_bits: float = param(
+        0.0,
+        "form ties: regularisation of the vectors of bits (dna); the dissertation's objective has reg here, 0 = none",
+        low=0.0,
+    )
+
     from_data: ClassVar[tuple[str, ...]] = ("form",)
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
         super()._choose(data, rows)
         published = {self.user_graph, self.item_graph} - {"auto", "none"} or self._weights() or self.threshold
-        usual = "ties" if published or self.order != 1 else "shared"
+        usual = "ties" if published or self.order != 1 or self.reg_bits else "shared"
         self.form_ = usual if self.form is None else self.form
 
     def _automatic(self) -> str:
@@ -188,6 +194,9 @@ class GraphRegularised(GraphOptions):
     def _graph_terms(self, data: Dataset, width: int) -> GraphTerms:
         """The terms of both sides; `width` is the number of parameters per row, the bias included."""
         kinds = self._kinds(data)
+        if self.reg_bits and kinds and not any(kind.startswith("dna") for kind in kinds.values()):
+            effect = "is the penalty on the vectors of the bits of Graph DNA"
+            raise CorankError(self._unused("reg_bits", effect, "dna-1 to dna-4", kinds))
         terms = {side: self._graph_term(data, side, kind, width) for side, kind in kinds.items()}
         return GraphTerms(terms.get("user"), terms.get("item"))
 
@@ -203,10 +212,10 @@ class GraphRegularised(GraphOptions):
 
     def _check_shared(self) -> None:
         name = type(self).__name__
-        if self._weights() or self.threshold or self.order != 1:
+        if self._weights() or self.threshold or self.order != 1 or self.reg_bits:
             raise CorankError(
-                f"{name}(form='shared') uses the edges without weights: graph_weights, threshold and order are for "
-                "form='ties'; leave them out"
+                f"{name}(form='shared') uses the edges without weights: graph_weights, threshold, order and reg_bits "
+                "are for form='ties'; leave them out"
             )
         reg: float = self.used_params()["reg"]
         if not reg > 0:
@@ -226,4 +235,5 @@ class GraphRegularised(GraphOptions):
                     f"the {depth - 1} factors of G^2 to G^{depth}, or none at all"
                 )
             return Powers(symmetric(graph), (1.0, *weights))
-        return Laplacian(self._side_graph(data, side, kind), graph.rows)
+        # The penalty of the bits relative to the weight of the graph, which multiplies the whole term.
+        return Laplacian(self._side_graph(data, side, kind), graph.rows, held=self.reg_bits / self.reg_graph)

@@ -25,21 +25,27 @@ class Laplacian:
     """The Laplacian of a symmetric weighted graph over the rows (users or items) and, beyond them, bits of Graph DNA.
 
     The first `rows` nodes are the rows; the vectors of the others are eliminated, as their minimum is known.
+
+    Parameters
+    ----------
+    held : penalty held * |z_b|^2 of the vector of each bit b, part of the quadratic form. Without it a bit is at the
+        weighted mean of its nodes; with it, the mean is shrunk towards 0.
     """
 
-    def __init__(self, graph: CSR, rows: int) -> None:
+    def __init__(self, graph: CSR, rows: int, held: float = 0.0) -> None:
         matrix = graph.scipy()
         self.degree = np.asarray(matrix.sum(axis=1)[:rows], np.float32)
         self.among = from_scipy(matrix[:rows, :rows])  # edges between rows
+        self.held = held
         self.bits = self.back = None
         if graph.rows > rows:
             self.bits = from_scipy(matrix[:rows, rows:])  # edges from rows to the other nodes
             back = matrix[rows:, :rows]  # and back, for means
-            weight = np.repeat(back.sum(axis=1), np.diff(back.indptr))
+            weight = np.repeat(back.sum(axis=1) + held, np.diff(back.indptr))
             self.back = from_scipy(back)._replace(value=np.asarray(back.data / weight, np.float32))
 
     def _centres(self, X: Array, width: int) -> NDArray[np.float32]:
-        """The minimum of the vectors of the eliminated nodes: the weighted means of their neighbours."""
+        """The minimum of the vectors of the eliminated nodes: the (shrunk) weighted means of their neighbours."""
         assert self.back is not None
         return sums(self.back, X, width)
 
@@ -55,7 +61,7 @@ class Laplacian:
             run(add_differences, b.rows, *b[:3], scale, width, X, self._centres(X, width), out, cost=b.indptr)
 
     def energy(self, X: Array) -> float:
-        """tr(X' Lap X): the sum over the edges (i, j) of weight * |x_i - x_j|^2."""
+        """tr(X' Lap X): the sum over the edges (i, j) of weight * |x_i - x_j|^2, plus held * |z_b|^2 per bit."""
         from ..kernels.graph_block import energies
         from ..kernels.threads import run
 
@@ -65,7 +71,7 @@ class Laplacian:
         if self.bits is not None:
             centres = self._centres(X, X.shape[1])
             run(energies, self.bits.rows, *self.bits[:3], X, centres, out, cost=self.bits.indptr)
-            total += float(out.sum())
+            total += float(out.sum()) + self.held * float(np.einsum("if,if->", centres, centres, dtype=np.float64))
         return total
 
 

@@ -15,7 +15,8 @@ from ._torch import torch
 if TYPE_CHECKING:
     from ..nn.rating_graph import Features, Side
 
-WALKS = ("node2vec", "deepwalk")
+# DeepWalk takes as many and as long walks as node2vec does by default, as in the dissertation's comparison.
+WALKS: dict[str, dict[str, int]] = {"node2vec": {}, "deepwalk": {"walks": 10, "length": 80}}
 KINDS = ("auto", "none", "g", "g2", "dna-1", "dna-2", "dna-3", "dna-4", *WALKS)
 DENSE = 0.03  # share of non-zero features above which they are multiplied as a dense matrix ...
 LARGE = 1 << 29  # ... unless that has more elements than this
@@ -46,24 +47,35 @@ def node_features(data: Dataset, kind: str, name: str, *, ids: bool, **options: 
     }
 
 
-def feature_rows(graph: CSR, kind: str, *, alpha: float, capacity: int, error: float, seed: int) -> CSR:
+def feature_rows(
+    graph: CSR,
+    kind: str,
+    *,
+    alpha: float,
+    capacity: int,
+    error: float,
+    theta: float | None,
+    walk_dim: int,
+    seed: int,
+) -> CSR:
     """Features of the nodes of a graph, (nodes, columns).
 
     Parameters
     ----------
     kind : one of `KINDS` except none; auto is dna-2.
     alpha : weight of G^2 beside G (g2).
-    capacity, error : of the Bloom filters (dna).
+    capacity, error, theta : of the Bloom filters (dna), see `graph.encode`.
+    walk_dim : number of columns of node2vec and deepwalk.
     """
     if kind == "auto":
         kind = "dna-2"
     if kind.startswith("dna-"):
-        dna = encode(symmetric(graph), depth=int(kind[4:]), capacity=capacity, error=error, seed=seed)
+        dna = encode(symmetric(graph), depth=int(kind[4:]), capacity=capacity, error=error, theta=theta, seed=seed)
         return dna.bits()
     if kind in WALKS:
         from ..graph import node2vec
 
-        vectors = getattr(node2vec, kind)(symmetric(graph), seed=seed)
+        vectors = getattr(node2vec, kind)(symmetric(graph), walk_dim, seed=seed, **WALKS[kind])
         nodes, dim = vectors.shape
         index = np.tile(np.arange(dim, dtype=np.int32), nodes)
         return CSR(np.arange(nodes + 1, dtype=np.int64) * dim, index, vectors.ravel(), dim)

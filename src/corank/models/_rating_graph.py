@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import nn
 from ..cost import DENSE, KERNEL, SCATTERED, SORTED, Cost, Size
 from ..data import CSR, Array, Dataset
+from ..errors import CorankError
 from ..model import Model
 from ..params import param
 from ..stored import Number, Stored, Wholes, floats
@@ -78,6 +79,15 @@ class RatingGraphModel(Model):
     alpha: float = param(0.05, "weight of G^2 beside G (features g2)", low=0.0)
     capacity: int = param(100, "number of nodes that a Bloom filter is sized for (dna)", low=1, high=10_000_000)
     error: float = param(0.1, "false positive rate of a full Bloom filter (dna)", low=1e-6, high=0.5)
+    theta: float | None = param(
+        None,
+        "a node merges no further neighbour in a round once its Bloom filter holds more nodes than this (dna); None = "
+        "no limit",
+        low=1.0,
+    )
+    walk_dim: int = param(
+        128, "number of features per node that are learned from random walks (node2vec, deepwalk)", low=1, high=4096
+    )
     levels: int = param(
         100, "maximum number of rating levels; with more distinct values, similar ones share a level", low=1
     )
@@ -256,7 +266,12 @@ class RatingGraphModel(Model):
         return nn.RatingGraph(user, item, self._level(value), *sizes, symmetric=symmetric, shrink=self.shrink, **more)
 
     def _features(self, data: Dataset) -> dict[Side, Features]:
-        options = {"alpha": self.alpha, "capacity": self.capacity, "error": self.error, "seed": self.seed}
+        if self.theta is not None and not self.features.startswith(("auto", "none", "dna")):
+            raise CorankError(
+                f"{type(self).__name__}(theta={self.theta:g}) with features={self.features!r}: theta limits the Bloom "
+                "filters of Graph DNA; choose dna-1 to dna-4, or leave theta out"
+            )
+        options = {name: getattr(self, name) for name in ("alpha", "capacity", "error", "theta", "walk_dim", "seed")}
         return node_features(data, self.features, type(self).__name__, ids=self.ids_as_features, **options)
 
     def _loss(

@@ -18,6 +18,7 @@ NAMES = (
     "loading",
     "startup",
     "primal_cr",
+    "speed_up",
     "sql_rank",
     "growth",
     "sasrec",

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "docs")]
 
 import api  # noqa: E402
+import dissertation  # noqa: E402
 import pictures  # noqa: E402
 
 import corank  # noqa: E402
@@ -268,6 +269,7 @@ FILES = {
     "src/corank/__init__.pyi": stub,
     "docs/rooms.svg": pictures.rooms,
     "docs/interaction.svg": pictures.interaction,
+    "docs/coverage.md": dissertation.text,
 }
 
 

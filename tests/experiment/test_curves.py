@@ -39,3 +39,20 @@ def test_progress_can_stop(experiment):
     heard = []
     curves.run(experiment, lambda label, event: heard.append(label))
     assert set(heard) == {"als", "ranking"}
+
+
+def test_all_training_rows_of_a_given_split_are_learned_from(tmp_path):
+    # Validation rows that were cut from the training rows of a published split are for choosing settings only.
+    rows = cr.synthetic.realistic(users=60, items=50, rows=700, groups=3, seed=6).data
+    split = cr.holdout(rows, valid=0.0, seed=1)
+    split.train.to_frame().write_csv(tmp_path / "train.csv")
+    split.test.to_frame().write_csv(tmp_path / "test.csv")
+    models = [{"name": "als", "epochs": 2, "dim": 4}]
+    given = cr.Experiment(
+        data=tmp_path / "train.csv", test=tmp_path / "test.csv", models=models, task="explicit", metrics=["rmse"]
+    )
+    assert given.make_split().valid_from_train
+    _, [curve], failed = curves.run(given)
+    assert not failed
+    whole = cr.ALS(epochs=2, dim=4).fit(given.make_split().refit().train)
+    assert curve.metrics["objective"] == [entry["objective"] for entry in whole.history_]

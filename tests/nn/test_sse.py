@@ -398,3 +398,26 @@ def test_ids_outside_the_table_are_left_for_torch_to_refuse(wrong: int) -> None:
         assert sse(torch.tensor([wrong]), 5, 1.0, **kind).tolist() == [wrong]
         with pytest.raises(IndexError):
             SharedEmbedding(5, 2, sse=1.0, **kind)(torch.tensor([wrong]))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.6])
+def test_on_targets_it_is_label_smoothing(p):
+    """The expected loss over all replacements, and its gradient, are those of label smoothing; draws converge to it."""
+    from corank.nn import losses
+
+    generator = torch.Generator().manual_seed(5)
+    hidden = torch.randn(6, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    table = torch.randn(9, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    target = torch.randint(0, 9, (6,), generator=generator)
+
+    def loss(targets):
+        return losses.softmax(hidden, table, targets)
+
+    expected = (1 - p) * loss(target) + p * sum(loss(torch.full_like(target, k)) for k in range(9)) / 9
+    smooth = torch.nn.functional.cross_entropy(hidden @ table.t(), target, label_smoothing=p)
+    torch.testing.assert_close(expected, smooth, rtol=1e-12, atol=0)
+    for ours, theirs in zip(*(torch.autograd.grad(f, (hidden, table)) for f in (expected, smooth)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+    with torch.no_grad():
+        drawn = torch.stack([loss(sse(target, 9, p, generator=generator)) for _ in range(4_000)])
+    assert abs(float(drawn.mean() - smooth.detach())) < 4 * float(drawn.std()) / 4_000**0.5

@@ -1,4 +1,4 @@
-"""Readers for the published layouts of public datasets; MovieLens and Netflix have files of their own.
+"""Readers for the published layouts of public datasets; MovieLens, Netflix and sets of friends have files of their own.
 
 Each takes the `Files` of a set. Readers that return `Parts` are for sets with a published split: all rows, and which
 of them are test rows. Rows are kept as published unless the docstring states a rule. Large files are parsed by polars,
@@ -132,7 +132,7 @@ def filmtrust(files: Files) -> Dataset:
     ratings = table(files, "ratings.txt", " ", ("user", "item", "value"), exact=True)
     trust = table(files, "trust.txt", " ", ("user", "trusted"))
     user, item, value = (ratings[name].to_numpy() for name in ("user", "item", "value"))
-    return _social(user, item, value, None, trust.to_numpy())
+    return social(user, item, value, None, trust.to_numpy())
 
 
 def ciao(files: Files) -> Dataset:
@@ -144,7 +144,7 @@ def ciao(files: Files) -> Dataset:
     rows = _matlab(files, "*rating_with_timestamp.mat or rating.mat", 5)
     trust = _matlab(files, "trustnetwork.mat or trust.mat", 2)
     time = rows[:, 5] if rows.shape[1] > 5 else None
-    return _social(rows[:, 0], rows[:, 1], rows[:, 3], time, trust[:, :2])
+    return social(rows[:, 0], rows[:, 1], rows[:, 3], time, trust[:, :2])
 
 
 def _matlab(files: Files, pattern: str, columns: int) -> Array:
@@ -163,8 +163,11 @@ def _matlab(files: Files, pattern: str, columns: int) -> Array:
     return np.asarray(fitting[0])
 
 
-def _social(user: Array, item: Array, value: Array, time: Array | None, trust: Array) -> Dataset:
-    """Users that occur only in the trust table are users too; repeated edges count once."""
+def social(user: Array, item: Array, value: Array, time: Array | None, trust: Array) -> Dataset:
+    """Ratings with a user graph. Users that occur only in the table of edges are users too; repeated edges count once.
+
+    Rows with value 0 are no ratings and are dropped; of a repeated pair the last rating is kept.
+    """
     users, codes = Vocab.build(np.concatenate([user, trust[:, 0], trust[:, 1]]), "user")
     items, item_codes = Vocab.build(item, "item")
     user_codes, source, target = np.split(codes, [user.size, user.size + len(trust)])

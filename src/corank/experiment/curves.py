@@ -44,6 +44,8 @@ def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[st
     """The split and the protocol in words, one curve per entry, and why others have none: label -> reason."""
     experiment.check()
     split = experiment.make_split()
+    if split.valid_from_train:  # nothing is chosen here, so all training rows of a given split are learned from
+        split = split.refit()
     metrics = metrics_of(experiment.metrics_used())
     curves = []
     failed: dict[str, str] = {}

@@ -124,7 +124,7 @@ def test_full_filters_are_told(run):
         ("--source targt", EDGES, "no column 'targt' for source; did you mean 'target'"),
         ("--source target --target target", EDGES, "cannot be two things"),
         ("--depth 0", EDGES, "depth=0: .* at least 1"),
-        ("--depth two", EDGES, "invalid int value"),
+        ("--depth two", EDGES, "it must be a whole number"),
         ("--capacity 0", EDGES, "capacity=0: .* at least 1"),
         ("--capacity 99999999999", EDGES, "too large: .* lower the capacity"),
         ("--error 0", EDGES, "error=0.0 is not a false-positive rate"),

@@ -60,7 +60,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Metadata and arrays of a file that `write_file` wrote; anything else raises `ModelFileError`."""
     path = Path(path)
     if path.is_dir():
-        raise ModelFileError(f"{path} is a folder, not a model file")
+        raise ModelFileError(f"{path} is a folder, not a model file: give the file in it, such as best.corank")
     sweep(path.parent)
     try:
         with path.open("rb") as file:

@@ -35,7 +35,7 @@ def test_missing_entries_of_frames_are_counted(library: Any) -> None:
     frame = library({"u": ["a", None, None], "i": [1, 2, 3], "j": [1, 2, 3], "v": [1.0, 2.0, None], "n": [1, None, 3]})
     with pytest.raises(cr.CorankError, match=r"column 'u' \(user\) has 2 missing entries, the first in row 1: drop or"):
         cr.from_frame(frame, user="u", item="i")
-    with pytest.raises(cr.CorankError, match=r"column 'v' \(value\) has 1 missing entries, the first in row 2"):
+    with pytest.raises(cr.CorankError, match=r"column 'v' \(value\) has 1 missing entry, the first in row 2"):
         cr.from_frame(frame, user="i", item="j", value="v")
     with pytest.raises(cr.CorankError, match=r"column 'n' \(item\) has 1 missing"):
         cr.from_frame(frame, user="i", item="n")

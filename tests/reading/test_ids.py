@@ -56,7 +56,7 @@ def test_ids_that_look_alike_are_told_and_kept_apart(tmp_path: Path, caplog: pyt
 
 @pytest.mark.parametrize("blank", ["   ", '""', "\u00a0"])
 def test_blank_ids_are_refused(tmp_path: Path, blank: str) -> None:
-    with pytest.raises(cr.CorankError, match=r"line 3 of column 'item' of .* is blank|has 1 missing entries.* line 3"):
+    with pytest.raises(cr.CorankError, match=r"line 3 of column 'item' of .* is blank|has 1 missing entry.* line 3"):
         cr.read_csv(write(tmp_path, f"user,item\n1,x\n2,{blank}\n"))
 
 

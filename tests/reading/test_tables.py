@@ -174,7 +174,7 @@ def test_times_in_words(tmp_path: Path, text: str, moment: str) -> None:
     [
         (
             "user,item,rating\n1,2,3\n1,3,\n",
-            r"column 'rating' of '.*' \(value\) has 1 missing entries, the first in line 3",
+            r"column 'rating' of '.*' \(value\) has 1 missing entry, the first in line 3",
         ),
         (
             "user,item,rating\n1,,3\n1,,5\n",
@@ -208,7 +208,7 @@ def test_bad_rows_are_one_sentence(tmp_path: Path, text: str, sentence: str) -> 
     [
         (b"1,2,3,4,5\n", "line 100,002 of .* has 5 fields and the first line has 4"),
         (b"1,2\n", "line 100,002 of .* has 2 fields and the first line has 4"),
-        (b"1,2,,5\n", r"column 'rating' of '.*' \(value\) has 1 missing entries, the first in line 100,002"),
+        (b"1,2,,5\n", r"column 'rating' of '.*' \(value\) has 1 missing entry, the first in line 100,002"),
         (b"1,\xe9,3,4\n", "not UTF-8 text"),
     ],
 )
@@ -279,12 +279,22 @@ def test_titles(tmp_path: Path) -> None:
 
 def test_bad_title_files_are_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, "movieId,genres\n1,x\n")
-    with pytest.raises(cr.CorankError, match=r"which column of '.*' is the title: it has movieId, genres; say title="):
+    with pytest.raises(
+        cr.CorankError, match=r"which column of '.*' is the title: it has movieId, genres; call it title"
+    ):
         read_titles(path)
     with pytest.raises(cr.CorankError, match=r"no column 'movieid' for item; did you mean 'movieId'\?"):
         read_titles(path, item="movieid", title="genres")
     with pytest.raises(cr.CorankError, match=r"some lines of '.*' have fewer than 2 fields"):
         read_titles(write(tmp_path, "movieId,title\n1,x\n2\n"))
+
+
+@pytest.mark.parametrize(
+    "text", ["<!DOCTYPE html><html> <body>\n", "\n<html lang=en>\nx y\n", '<?xml version="1.0"?>\n']
+)
+def test_a_web_page_is_not_a_table(tmp_path: Path, text: str) -> None:
+    with pytest.raises(cr.CorankError, match="is a web page or XML, not a table: download the data itself"):
+        cr.read_csv(write(tmp_path, text))
 
 
 # ---- the real files ----

@@ -48,7 +48,9 @@ def synth(args: Args) -> None:
     from ..system.atomic import replacing
 
     out = Path(args.out)
-    writable(out.parent)
+    if out.suffix.lower() in (".parquet", ".pq", ".gz", ".zst", ".zip"):
+        raise CorankError(f"{out}: synthetic data is written as CSV, so a name that ends in .csv: choose one with -o")
+    writable(out.parent, out)
     if args.rows is not None and args.kind != "realistic":
         raise CorankError(
             "--rows is an option of `realistic` only: the other generators derive it from users, items and their sizes"

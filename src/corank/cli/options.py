@@ -95,7 +95,9 @@ def model_of(args: Args) -> Any:
     params = read_toml(Path(args.params)) if getattr(args, "params", None) else {}
     written_for = params.pop("name", args.model)
     if written_for != args.model:
-        raise CorankError(f"{args.params} is for {written_for}, not for {args.model}")
+        raise CorankError(
+            f"{args.params} is for {written_for}, not for {args.model}: give another file, or fit {written_for}"
+        )
     flags = {name: getattr(args, f"param_{name}") for name in params_given(args)}
     return make_model(args.model, {**params, **flags})
 
@@ -129,6 +131,8 @@ def comma_separated(text: str, flag: str) -> list[str]:
 
 def writable(folder: Path, *targets: Path, sources: Sequence[str | Path] = ()) -> None:
     """Raise before the work, not after it, if results cannot be written or would overwrite what is read."""
+    if folder.exists() and not folder.is_dir():
+        raise CorankError(f"{folder} is a file, and results are written to a folder: choose another with -o")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..errors import CorankError, show, suggest
@@ -34,6 +35,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CorankError(f"{message} (see {self.prog} --help)")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            name = action.option_strings[0] if action.option_strings else action.metavar or action.dest
+            kind = {int: "a whole number", float: "a number"}.get(action.type)  # type: ignore[call-overload]
+            if kind is None:
+                raise
+            raise CorankError(f"{name} {arg_string!r}: it must be {kind} (see {self.prog} --help)") from None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        name = action.option_strings[0] if action.option_strings else action.metavar or action.dest
+        raise CorankError(f"{name} {value!r}: it must be one of {', '.join(map(str, action.choices))}")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -72,9 +89,32 @@ def parse(argv: list[str]) -> argparse.Namespace:
     _check_switches(chosen, argv)
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-        flags = [f for action in chosen._actions for f in action.option_strings]
-        raise CorankError(f"{unknown[0]!r} is not an option of `corank {name}`{suggest(unknown[0], flags)}")
+        raise _unknown(unknown[0], chosen, f"corank {name}".strip(), getattr(args, "model", None))
     return args
+
+
+def _unknown(word: str, parser: argparse.ArgumentParser, command: str, model: str | None) -> CorankError:
+    """The error for a word that a command does not take: one too many, an option that is cut short, or a typo."""
+    if not word.startswith("-"):
+        return CorankError(
+            f"{word!r} is one argument too many for `{command}`: leave it out, or write the name of its option "
+            f"before it (see {command} --help)"
+        )
+    flags = [flag for action in parser._actions for flag in action.option_strings]
+    long = [flag for flag in flags if flag.startswith("--")]
+    flag = word.split("=")[0]
+    word = flag.strip("-")
+    begun = [name for name in long if word and (name.startswith(f"--{word}") or name.endswith(f"-{word}"))]
+    near = f"; did you mean {begun[0]!r}?" if begun else suggest(flag, flags)
+    hint = f" {model}" if command in ("corank fit", "corank tune") else ""
+    if "did you mean" not in near or (hint and not begun and not _close(flag, long)):
+        more = f", and `corank models{hint}` the hyper-parameters of {model}" if hint else ""
+        near = f"; `{command}{hint} --help` lists the options{more}"
+    return CorankError(f"{flag!r} is not an option of `{command}{hint}`{near}")
+
+
+def _close(flag: str, flags: Sequence[str]) -> bool:
+    return bool(difflib.get_close_matches(flag.lower(), flags, n=1, cutoff=0.75))
 
 
 def _experiment_commands(command: Command) -> None:

@@ -17,6 +17,7 @@ from ..data.edges import counted
 from ..data.given import codes_in
 from ..data.split import Split
 from ..errors import CorankError, suggest
+from ..reading.packed import is_table
 from .items import ItemFinder
 from .options import Args, evaluation_options, given, open_divided, open_source, writable
 from .show import ranking_text, say
@@ -33,6 +34,11 @@ def evaluate(args: Args) -> None:
     if protocol not in METRICS:
         raise CorankError(f"there is no protocol {protocol!r}{suggest(protocol, METRICS)}")
     options = evaluation_options(args) | given(args, "seed")
+    if protocol != "sampled" and ("negatives" in options or "popular" in options):
+        raise CorankError(
+            f"--negatives and --popular belong to the protocol sampled, and this one is {protocol}: leave them out, or "
+            "add --protocol sampled"
+        )
     metrics = options.pop("metrics", METRICS[protocol])
     if args.lists is not None:
         name = args.name or Path(args.lists).name
@@ -105,7 +111,12 @@ def recommend(args: Args) -> None:
 
 def _candidates_of_users(args: Args, model: Any) -> dict[Hashable, list[Hashable]] | None:
     """{user: items} where --candidates is a table with a user and an item per row."""
-    if args.candidates is None or len(args.candidates) != 1 or not Path(args.candidates[0]).is_file():
+    if args.candidates is None or len(args.candidates) != 1:
+        return None
+    path = Path(args.candidates[0])
+    if not path.is_file():
+        if is_table(path) and path.name not in map(str, model.items_.ids.tolist()):
+            raise CorankError(f"--candidates {args.candidates[0]!r}: there is no such file: check its name")
         return None
     if args.history is not None:
         raise CorankError("--candidates with a file is for users: with --history, give items separated by commas")
@@ -150,7 +161,7 @@ def _give(args: Args, items: ItemFinder, what: str, parts: Sequence[Callable[[],
     rankings = (part() for part in parts)
     if args.out:
         titled = (dataclasses.replace(one, titles=titles if one.vocab is own else ()) for one in rankings)
-        say(f"{write_lists(args.out, titled):,} lists written to {args.out}")
+        say(f"{counted(write_lists(args.out, titled), 'list')} written to {args.out}")
         return
     for ranking in rankings:
         print(ranking_text(ranking, items.titles if ranking.vocab is own else {}, what))

@@ -126,9 +126,11 @@ def convert(
     for role, s in series.items():
         if s.null_count():
             first = where(int(s.is_null().arg_max() or 0))
+            count = f"{s.null_count():,} missing entr{'ies' if s.null_count() > 1 else 'y'}"
+            optional = f"; {wording.role(role)}='' reads the table without it" if role in ("value", "time") else ""
             raise CorankError(
-                f"{names[role]} ({wording.role(role)}) has {s.null_count():,} missing entries, the first in {first}: "
-                "drop or fill those rows first"
+                f"{names[role]} ({wording.role(role)}) has {count}, the first in {first}: drop or fill those rows first"
+                f"{optional}"
             )
     change = {"user": _ids, "item": _ids, "value": _values, "time": _times}
     return {role: change[role](s, names[role], where, wording) for role, s in series.items()}
@@ -179,8 +181,11 @@ def _times(s: pl.Series, name: str, where: Where, wording: Wording) -> Any:
         else:
             # The format of most rows is that of the column; the error names the first of the others.
             dates = _iso_seconds(plain)
-            read = dates if dates.null_count() <= numbers.null_count() else numbers
-            s = _parsed(s, read, name, where, "a number or a date like 2024-01-31 12:00:00", "time", wording)
+            most, other = (dates, numbers) if dates.null_count() <= numbers.null_count() else (numbers, dates)
+            like = "a number or a date like 2024-01-31 12:00:00"
+            if (first := most.is_null().arg_max()) is not None and other[first] is not None:
+                like = f"a {'date' if most is dates else 'number'} like those of most rows"
+            s = _parsed(s, most, name, where, like, "time", wording)
     if s.dtype == pl.Date or s.dtype == pl.Datetime:
         s = s.dt.epoch("s")
     if s.dtype.is_float() or s.dtype.is_decimal():

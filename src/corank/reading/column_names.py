@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import CorankError, shorten, suggest
+from .time_columns import Sample, find_time
 
 ROLES = ("user", "item", "value", "time")
 
@@ -17,7 +18,7 @@ WORDS = {
     "item": "item iid itemid movie film product asin track song artist album book isbn article news poi venue location "
     "place business restaurant hotel recipe game app video anime sku content course job beer joke i",
     "value": "rating value score stars overall bookrating userrating count plays playcount weight listens listencount "
-    "clicks views quantity frequency preference hours label",
+    "clicks views quantity qty frequency visits checkins purchases preference hours label",
     "time": "timestamp when unixtimestamp unixreviewtime time ts datetime date createdat created eventtime "
     "eventtimestamp reviewtime reviewdate ratingtime checkintime utctime tdat day",
     "title": "title name movietitle booktitle itemtitle producttitle itemname productname moviename trackname songname "
@@ -25,8 +26,8 @@ WORDS = {
 }
 # Names that say that the values are counts or other amounts, however few rows there are.
 COUNTS = (
-    "count plays playcount listens listencount clicks views quantity frequency hours minutes seconds visits checkins "
-    "purchases"
+    "count plays playcount listens listencount clicks views quantity qty frequency hours minutes seconds visits "
+    "checkins purchases"
 )
 _ENDINGS = ("", "id", "index", "idx", "key", "code", "number")
 
@@ -54,9 +55,16 @@ class Columns:
 
 
 def choose(
-    names: Sequence[str], wanted: Mapping[str, str | None], where: str, *, header: bool = True
+    names: Sequence[str],
+    wanted: Mapping[str, str | None],
+    where: str,
+    *,
+    header: bool = True,
+    sample: Sample | None = None,
 ) -> dict[str, str]:
     """Role -> column name: the wanted name where there is one, a guess where it is None, no column where it is "".
+
+    sample : the fields of a column in the first rows; with it, columns like bought_at can be the time (`find_time`)
 
     Raises where a name does not exist, or where the user or the item column cannot be guessed.
     """
@@ -83,6 +91,10 @@ def choose(
             f"it has {shorten(', '.join(names), 400)}; "
             f"say {', '.join(f'{r}=...' for r in lost)} (on the command line {' '.join(f'--{r} ...' for r in lost)})"
         )
+    if header and sample and "time" not in chosen and "time" in wanted and wanted["time"] is None:
+        free = [n for n in names if n not in chosen.values() and names.count(n) == 1]
+        if found := find_time(free, sample, [chosen[role] for role in ("user", "item") if role in chosen]):
+            chosen["time"] = found
     return chosen
 
 

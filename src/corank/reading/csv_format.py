@@ -6,7 +6,6 @@ and can be corrected by naming the column.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -16,6 +15,7 @@ from ..data.columns import INTERACTIONS, NUMBER, Wording, text_kind
 from ..errors import CorankError, shorten
 from .column_names import ROLES, WORDS, Columns, choose, guess
 from .text_files import existing_file, head, records
+from .time_columns import are_times
 
 SAMPLE = 10_000  # rows that are read to detect the format
 _LISTS = "; layout='lists' (--layout lists) reads lines of `user item item ...`"
@@ -99,7 +99,7 @@ def sniff(
 def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
     """The columns of a file; without a header they are user, item, value, time from left to right."""
     where = f"file '{layout.path}'"
-    chosen = choose(layout.names, wanted, where, header=layout.header)
+    chosen = choose(layout.names, wanted, where, header=layout.header, sample=layout.column)
     for role, name in chosen.items():
         if layout.names.count(name) > 1:
             raise CorankError(
@@ -111,7 +111,7 @@ def columns_of(layout: Layout, wanted: Mapping[str, str | None]) -> Columns:
         for role in ROLES:
             if role in chosen or not free:
                 continue
-            if role == "value" and len(free) == 1 and "time" not in chosen and _looks_like_time(layout, free[0]):
+            if role == "value" and len(free) == 1 and "time" not in chosen and are_times(layout.column(free[0])):
                 continue
             place = free.pop(0)  # a column that is not wanted still takes its position
             if wanted.get(role) != "":
@@ -167,14 +167,6 @@ def _has_header(rows: Sequence[Sequence[str]], given: Sequence[str], expected: S
             return True
     # All columns are text: a header must have known names, and one is not enough ("alice,book" is a row).
     return all(guess(top, role) is not None for role in expected)
-
-
-def _looks_like_time(layout: Layout, name: str) -> bool:
-    """Whether a column holds unix times or dates rather than ratings (user, item, time without a header)."""
-    fields = [f for f in layout.column(name) if f]
-    if text_kind(fields) == "text":
-        return all(re.match(r"[0-9]{4}[-/][0-9]{1,2}[-/]", f.strip()) for f in fields)
-    return all(float(f) >= 1e8 for f in fields)
 
 
 def _is_graph(layout: Layout, chosen: Mapping[str, str]) -> bool:

@@ -41,6 +41,15 @@ def parquet_columns(path: Path, names: Iterable[str]) -> pl.DataFrame:
         return pl.read_parquet(_source(path), columns=list(dict.fromkeys(names)), glob=False)
 
 
+def parquet_sample(path: Path, name: str, rows: int = 10_000) -> list[str]:
+    """The first fields of a column as text, "" where there is none."""
+    import polars as pl
+
+    with _readable(path):
+        column = pl.read_parquet(_source(path), columns=[name], n_rows=rows, glob=False)[name]
+    return [] if column.dtype.is_nested() else column.cast(pl.String, strict=False).fill_null("").to_list()
+
+
 def _source(path: Path) -> Path | BytesIO:
     return BytesIO(content(path)) if is_packed(path) else path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -15,7 +16,7 @@ from .column_names import ROLES, Columns, choose, means_counts
 from .csv_format import columns_of, sniff
 from .ids import clean_ids, note_alike
 from .item_lists import FORMS, Form, Lists, assumed, detect, read_lists
-from .parquet import is_parquet, parquet_columns, parquet_names
+from .parquet import is_parquet, parquet_columns, parquet_names, parquet_sample
 from .text_columns import read_text
 from .text_files import existing_file
 
@@ -126,15 +127,17 @@ def guess_columns(
     """The columns that `read_csv` or `read_parquet` would use; `source` is a path, or a list of column names.
 
     Names are compared ignoring case, spaces and underscores: user, userId, reviewerID, customer_id, ...; item, movieId,
-    asin, product, track, ...; rating, stars, count, plays, ...; timestamp, date, unixReviewTime, .... Without a header
-    the columns are user, item, value, time from left to right.
+    asin, product, track, ...; rating, stars, count, plays, ...; timestamp, date, unixReviewTime, .... In a file, other
+    columns whose names end like bought_at, order_date or clickTime are the time if their values look like times.
+    Without a header the columns are user, item, value, time from left to right.
     """
     wanted = {"user": user, "item": item, "value": value, "time": time}
     if not isinstance(source, str | PathLike):
         return Columns(**choose(list(source), wanted, "the table"), header=True)
     path = existing_file(source)
     if is_parquet(path):
-        return Columns(**choose(parquet_names(path), wanted, f"file '{path}'"), header=True)
+        names = parquet_names(path)
+        return Columns(**choose(names, wanted, f"file '{path}'", sample=partial(parquet_sample, path)), header=True)
     layout = sniff(path, separator=separator, header=header, given=[n for n in wanted.values() if n])
     return columns_of(layout, wanted)
 
@@ -173,7 +176,7 @@ def read_titles(
         if "title" not in guess:
             raise CorankError(
                 f"cannot tell which column of '{path}' is the title: it has {shorten(', '.join(names), 400)}; "
-                "say title=..."
+                "call it title in the first line, or say title=... in Python"
             )
         try:
             chosen = choose(names, {"item": item, **guess}, f"file '{path}'")

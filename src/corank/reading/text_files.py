@@ -63,6 +63,12 @@ def head(path: Path, encodings: Sequence[str], whole: bool) -> tuple[str, bool]:
     ):
         if data.startswith(magic):
             raise CorankError(f"file '{path}' is {name}: {remedy}")
+    if data[8:10] == b'{"' and b"\0" in data[:8]:
+        raise CorankError(f"file '{path}' is a model file, not a table: give the file that has the rows")
+    if data.lstrip()[:9].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise CorankError(
+            f"file '{path}' is a web page or XML, not a table: download the data itself, or write it as CSV"
+        )
     marked = encoding_of(data[:4])
     if b"\0" in data and marked in (None, "utf-8-sig"):
         line = 1 + data.count(b"\n", 0, data.index(b"\0"))

@@ -154,7 +154,9 @@ def twin_lists(path: Path, separator: str) -> Rows:
     for line in re.split(r"\r\n|\r|\n", text_of(path)):
         if not line.strip():
             continue
-        user, *rest = line.split() if separator == " " else [field.strip() for field in line.split(separator)]
+        # Only blanks and tabs: `str.split` would also split at control characters, which may be part of an id.
+        fields = re.findall(r"[^ \t]+", line) if separator == " " else map(str.strip, line.split(separator))
+        user, *rest = fields
         rest = [item for item in rest if item]
         users += [user] * len(rest)
         items += rest

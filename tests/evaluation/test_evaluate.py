@@ -150,7 +150,7 @@ def test_validation_ndcg_is_the_figure_of_evaluate(data: cr.Dataset) -> None:
 def test_bad_requests_get_a_sentence(split: cr.Split, data: cr.Dataset) -> None:
     model = Table().fit(split.train)
     cases: list[tuple[Any, str]] = [
-        (lambda: cr.evaluate(model, split, "ndgc@10"), "did you mean 'ndcg'"),
+        (lambda: cr.evaluate(model, split, "ndgc@10"), "did you mean 'ndcg@10'"),
         (lambda: cr.evaluate(model, split, protocol="ful"), "no protocol 'ful'; did you mean 'full'"),
         (lambda: cr.evaluate(model, split, part="train"), "part='train' is not known"),
         (lambda: cr.evaluate(model, split, protocol="sampled", negatives=0), "negatives=0"),
@@ -198,12 +198,19 @@ def test_scores_of_the_wrong_shape_are_an_error(split: cr.Split) -> None:
         cr.evaluate(model, split)
 
 
-def test_a_metric_that_nobody_has_is_not_a_number_and_is_logged(split: cr.Split, caplog) -> None:
-    report = cr.evaluate(Table().fit(split.train), split, ["auc", "recall@3"], relevant=99)
-    assert np.isnan(report["auc"])
-    assert np.isnan(report["recall@3"])
-    assert "auc is defined for no user" in caplog.text
+def test_a_metric_that_nobody_has_is_not_a_number_and_is_logged(caplog) -> None:
+    data = cr.from_arrays(user=np.repeat(np.arange(4), 6), item=np.tile(np.arange(6), 4), value=np.ones(24))
+    split = cr.holdout(data, test=0.5, seed=0)  # no user has two ratings that differ
+    report = cr.evaluate(Table().fit(split.train), split, ["pairwise_error", "rmse"], protocol="rated")
+    assert np.isnan(report["pairwise_error"])
+    assert np.isfinite(report["rmse"])
+    assert "pairwise_error is defined for no user" in caplog.text
     assert json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_a_threshold_above_all_values_is_an_error(split: cr.Split) -> None:
+    with pytest.raises(cr.CorankError, match="relevant=99: no row to predict has such a value, the largest is"):
+        cr.evaluate(Table().fit(split.train), split, relevant=99)
 
 
 # ---- real data ---------------------------------------------------------------------------------------------------

@@ -332,7 +332,7 @@ def test_names_and_what_they_mean() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("ndgc@10", "there is no metric 'ndgc@10'; did you mean 'ndcg'"),
+        ("ndgc@10", "there is no metric 'ndgc@10'; did you mean 'ndcg@10'"),
         ("zzz", "there is no metric 'zzz'; known: auc"),
         ("ndcg@0", "whole number of at least 1, as in 'ndcg@10'"),
         ("ndcg@-3", "whole number of at least 1"),

@@ -379,3 +379,9 @@ def test_models_of_graphs_join_where_there_is_one():
     assert set(with_graph) - set(without) == {"grmf", "co_factor"}
     assert "als" in without
     assert [row.model.name() for row in cr.Experiment(data=plain, models=["grmf"]).entries()] == ["grmf"]
+
+
+def test_two_rows_of_one_label_are_refused():
+    rows = ({"name": "wmf", "label": "A"}, {"name": "ease", "label": "A"})
+    with pytest.raises(cr.CorankError, match="two rows are called 'A': give each a label of its own"):
+        cr.Experiment(data="x.csv", models=rows).entries()

@@ -31,7 +31,7 @@ def load(tmp_path, text):
         ("gain = 5", "gain = 5: gain is that of NDCG"),
         ("metrics = 5", "metrics = 5: it must be a list of metrics"),
         ("metrics = 'ndcg@10'", "metrics = 'ndcg@10': it must be a list of metrics"),
-        ("metrics = ['ndgc@10']", "there is no metric 'ndgc@10'; did you mean 'ndcg'"),
+        ("metrics = ['ndgc@10']", "there is no metric 'ndgc@10'; did you mean 'ndcg@10'"),
         ("split = [1]", r"split = \[1\]: it must be the name of a split"),
         ("split = { name = 'holdout', test = 1.5 }", "split holdout.test = 1.5: it must be a share"),
         ("split = { name = 'fixed_per_user' }", "train must be given, e.g. train = 50"),

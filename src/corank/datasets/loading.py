@@ -87,6 +87,8 @@ def open_any(path: str | Path, **options: Any) -> Dataset:
             inside = ", ".join(sorted(p.name for p in place.iterdir() if p.is_dir())) if place.is_dir() else ""
             if inside:
                 raise CorankError(f"{place} holds no table, but folders: give one of {shorten(inside, 200)}")
+            if place.is_dir() and not any(place.iterdir()):
+                raise CorankError(f"{place} is an empty folder: give one that holds a table (.csv, .tsv, .parquet)")
             raise CorankError(
                 f"{place} is not laid out like any known dataset: give the table in it (.csv, .tsv, .parquet), "
                 "or rename the files as their publisher does"

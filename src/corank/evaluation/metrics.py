@@ -206,9 +206,9 @@ _KINDS = {
 AnyMetric = str | Metric | Callable[[Positions], Floats]
 
 
-def names() -> list[str]:
-    """The names that `metric` knows, with @10 where they take a list length."""
-    return [name if kind.cut == "no" else f"{name}@10" for name, kind in _KINDS.items()]
+def names(length: str = "@10") -> list[str]:
+    """The names that `metric` knows, with this list length where they take one."""
+    return [name if kind.cut == "no" else f"{name}{length}" for name, kind in _KINDS.items()]
 
 
 def metric(name: AnyMetric) -> Metric:
@@ -221,7 +221,7 @@ def metric(name: AnyMetric) -> Metric:
         return Metric(getattr(name, "__name__", type(name).__name__), None, name)
     word, at, length = name.strip().lower().partition("@")
     if word not in _KINDS:
-        raise CorankError(f"there is no metric {name!r}{suggest(word, _KINDS)}")
+        raise CorankError(f"there is no metric {name!r}{suggest(name, names(at + length))}")
     kind = _KINDS[word]
     if at and kind.cut == "no":
         raise CorankError(f"metric {name!r}: {word} is computed from the whole list, so write {word!r}")

@@ -47,6 +47,11 @@ class Task:
         self.item = rows.item[order]
         self.value = rows.value[order]
         self.relevant = np.ones(order.size, np.bool_) if relevant is None else self.value >= relevant
+        if order.size and not self.relevant.any():
+            raise CorankError(
+                f"relevant={relevant:g}: no row to predict has such a value, the largest is {self.value.max():g}: "
+                "choose a smaller one"
+            )
 
     def positions(self, counts: Counts, **more: Any) -> Positions:
         return Positions(

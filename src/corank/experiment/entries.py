@@ -79,7 +79,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict; an error names what is wrong with it."""
     try:
         if not path.exists():
-            raise CorankError(f"there is no file {path}")
+            raise CorankError(f"there is no file {path}: check the path")
         if not path.is_file():  # a device or a pipe may never end
             raise CorankError(f"{path} cannot be read as TOML: it is no file")
         if path.stat().st_size > LARGEST:
@@ -89,5 +89,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise
     except RecursionError:
         raise CorankError(f"{path} cannot be read as TOML: it is nested too deeply") from None
-    except (OSError, ValueError) as why:  # broken TOML, other encodings, a NUL in the name ...
+    except tomllib.TOMLDecodeError as why:
+        raise CorankError(f"{path} cannot be read as TOML: {shorten(str(why), 200)}; repair that place") from None
+    except (OSError, ValueError) as why:  # other encodings, a NUL in the name ...
         raise CorankError(f"{path} cannot be read as TOML: {shorten(str(why), 200)}") from None

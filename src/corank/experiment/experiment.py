@@ -9,6 +9,7 @@ import dataclasses
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,7 +202,10 @@ class Experiment:
     def entries(self) -> list[Entry]:
         """The rows to run, checked before anything is fitted; all models of the task where none are named."""
         stated = {"chosen": self.chosen, "published_under": self.published_under}
-        return [make_entry(asked, self.task, self.seed, **stated) for asked in self.models or self._models_of_task()]
+        found = [make_entry(asked, self.task, self.seed, **stated) for asked in self.models or self._models_of_task()]
+        if twice := [label for label, count in Counter(entry.label for entry in found).items() if count > 1]:
+            raise CorankError(f"two rows are called {show(twice[0])}: give each a label of its own")
+        return found
 
     def metrics_used(self) -> tuple[AnyMetric, ...]:
         """`metrics`, or the default ones of the protocol."""

@@ -165,10 +165,10 @@ def test_kernels_are_read_where_they_cannot_be_written(package, tmp_path):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("content", [b"", b"junk", b"\x80\x05."])
-def test_a_damaged_file_is_compiled_again_and_replaced(package, content):
+def test_a_damaged_file_is_compiled_again_and_replaced(package):
     run_in(package)
-    for path in (package / "__pycache__").glob("*.nb?"):
-        path.write_bytes(content)
-    assert run_in(package).stdout.split()[-1] == "0"
+    for content in (b"", b"junk", b"\x80\x05."):
+        for path in (package / "__pycache__").glob("*.nb?"):
+            path.write_bytes(content)
+        assert run_in(package).stdout.split()[-1] == "0", content
     assert run_in(package).stdout.split()[-1] == "1"

@@ -17,7 +17,6 @@ from ..data.split import Split
 from ..errors import CorankError, reason
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import Metric, metrics_of
-from ..evaluation.protocol import as_protocol
 from ..report import machine_facts, md_table, svg
 from ..report.formatting import format_duration, format_value, metric_title
 from ..report.palette import styles
@@ -36,6 +35,7 @@ class Curve:
     label: str
     setting: str
     chosen: str  # how the setting was chosen, in words
+    protocol: str
     seconds: list[float]
     metrics: dict[str, list[float]]
 
@@ -61,8 +61,7 @@ def run(experiment: Experiment, on_progress: Progress | None = None) -> tuple[st
             watch(event="failed", why=reason(why))
     if not curves:
         raise CorankError("; ".join(f"{k}: {v}" for k, v in failed.items()) or "stopped before any row was finished")
-    protocol = as_protocol(items=len(split.train.items), values=split.test.values, **experiment.protocol_options())
-    return f"{split.name}; {protocol}", curves, failed
+    return f"{split.name}; {curves[0].protocol}", curves, failed
 
 
 def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Metric, ...], watch: Watch) -> Curve:
@@ -73,10 +72,13 @@ def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Me
         raise CorankError(f"{entry.model.name()} has no epochs to measure after: leave it out where curves = true")
     objective = [h["objective"] for h in timed.history_ if "objective" in h]
     values: dict[str, list[float]] = {"objective": objective} if objective else {}
+    protocol = ""
     model = type(timed)(**timed.params())
 
     def measure(_: dict[str, Any]) -> bool:
+        nonlocal protocol
         report = evaluate(model, split, metrics, bootstrap=0, **experiment.protocol_options())
+        protocol = str(report.protocol)
         for name, mean in report.mean.items():
             values.setdefault(name, []).append(mean)
         return not watch.asked_to_stop()
@@ -85,7 +87,7 @@ def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Me
     if watch.asked_to_stop():
         raise CorankError("stopped before it was finished")
     params = ", ".join(f"{k}={v}" for k, v in timed.params().items() if v is not None)
-    return Curve(entry.label, params, how_chosen(entry.chosen, 0, entry.given), seconds, values)
+    return Curve(entry.label, params, how_chosen(entry.chosen, 0, entry.given), protocol, seconds, values)
 
 
 def write(

@@ -6,6 +6,7 @@ both fits go through the same epochs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,13 @@ def _padded(rows: list[list[str]]) -> list[list[str]]:
     return [row + [""] * (width - len(row)) for row in rows]
 
 
+def _settled(curves: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The range of the values after the first tenth of the epochs: from random vectors on, nothing else would show."""
+    values = np.array([v for curve in curves for v in curve[len(curve) // 10 :] if math.isfinite(v)] or [0.0])
+    margin = 0.05 * (float(np.ptp(values)) or 1.0)
+    return float(values.min()) - margin, float(values.max()) + margin
+
+
 def _draw(name: str, curves: Sequence[Curve]) -> str:
     shown = [c for c in curves if name in c.metrics]
     looks = styles([c.label for c in curves])
@@ -157,6 +165,8 @@ def _draw(name: str, curves: Sequence[Curve]) -> str:
         if lowest:
             ax.set_yscale("log")
             svg.log_ticks(ax, lambda v: np.format_float_positional(float(f"{100 * v:.3g}"), trim="-") + "%", "y")
+        else:
+            ax.set_ylim(*_settled([c.metrics[name] for c in shown]))
         svg.log_ticks(ax, lambda s: f"{s:g} s")
         ax.set_xlabel("seconds of training")
         ax.set_ylabel("objective above the lowest" if lowest else metric_title(name))

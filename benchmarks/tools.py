@@ -18,6 +18,7 @@ import numpy as np
 
 import corank as cr
 from corank.report import palette, svg
+from corank.report.machine import processor
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,18 +94,10 @@ def in_process(code: str, **environment: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
-def commit() -> str:
-    """The commit of the code, with a plus where files differ from it; empty outside a repository."""
-    say = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True)
-    return say.stdout.strip()
-
-
 def versions() -> str:
     """The machine and the versions of what is measured."""
-    with open("/proc/cpuinfo") as file:
-        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.processor())
     parts = [f"{name} {version(name)}" for name in ("corank", "numpy", "numba", "implicit")]
-    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(parts)}."
+    return f"{processor()}, Python {platform.python_version()}, {', '.join(parts)}."
 
 
 def machine() -> str:

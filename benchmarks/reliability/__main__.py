@@ -16,8 +16,9 @@ import tempfile
 from pathlib import Path
 
 import benchmarks.reliability as package
+from corank.report.machine import commit
 
-from ..tools import ROOT, commit, versions
+from ..tools import ROOT, versions
 from .part import SHOWN, Outcome, Part
 
 

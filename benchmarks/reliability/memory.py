@@ -70,6 +70,8 @@ EDGES = [
     Edge("sasrec", "--loss softmax --dim 1024", "wide"),
     Edge("sse_pt", "--dim 4096 --blocks 8"),
     Edge("sse_pt", "--dim 256 --dim-user 4096 --blocks 1"),
+    Edge("bsarec", "--dim 4096 --blocks 16"),
+    Edge("bsarec", "--max-len 100000 --batch-size 1000000"),
     Edge("gru4rec", "--dim 4096 --blocks 16"),
     Edge("gru4rec", "--negatives 10000000 --loss bpr_max"),
 ]
@@ -186,6 +188,7 @@ SIZES = [
     Size("graph_ae", (300_000, 30_000, 5_000)),
     Size("sasrec", (60_000, 600, 40_000), {"loss": "softmax"}),
     Size("sse_pt", (200_000, 20_000, 5_000)),
+    Size("bsarec", (60_000, 2_000, 5_000)),
     Size("gru4rec", (100_000, 1_000, 5_000)),
 ]
 MEASURE = """

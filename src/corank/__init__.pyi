@@ -38,6 +38,7 @@ from .models import find as find
 from .models import load as load
 from .models.als import ALS as ALS
 from .models.bpr import BPR as BPR
+from .models.bsarec import BSARec as BSARec
 from .models.co_factor import CoFactor as CoFactor
 from .models.cofirank import CofiRank as CofiRank
 from .models.collrank import CollRank as CollRank

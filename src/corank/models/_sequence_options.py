@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
+from ..errors import CorankError
 from ..model import Model
 from ..nn.batches import prefixes
 from ..params import param
@@ -165,3 +166,13 @@ class SequenceOptions(Model):
 
     def _smaller(self, size: Size, free: int | None) -> str:
         return "choose a smaller dim, batch_size or max_len, or loss='sampled_softmax' with fewer negatives"
+
+
+def check_heads(model: SequenceOptions, heads: int, width: int) -> None:
+    """Refuse attention heads that do not divide the hidden size, in a fit and in a file that is loaded."""
+    if width % heads:
+        fits = ", ".join(str(h) for h in range(1, min(width, 64) + 1) if width % h == 0)
+        raise CorankError(
+            f"{type(model).__name__}(heads={heads}): heads must divide the hidden size {width}; choose one of {fits}, "
+            "or another dim"
+        )

@@ -15,10 +15,10 @@ import numpy as np
 from .. import nn
 from ..answering.histories import read_histories
 from ..answering.inference import require_fitted, user_codes
-from ..data import CSR, Dataset
 from ..errors import CorankError
 from ..params import param
 from ._sequence import SequenceModel
+from ._sequence_options import check_heads
 from ._torch import F, torch
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..nn.batches import Batch, Packed
     from ..nn.noise import Noise
     from ..nn.parameters import Parameter, Weights
-    from ..training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +201,7 @@ class SASRec(SequenceModel):
         return SASRecNetwork(**self._sizes())
 
     def _sizes(self) -> dict[str, Any]:
+        check_heads(self, self.heads, self._width())
         inner = self.dropout_ if self.norm == "published" else 0.0
         return {
             "items": len(self.items_),
@@ -213,16 +213,6 @@ class SASRec(SequenceModel):
             "dropout": self.dropout_,
             "attention_dropout": inner if self.attention_dropout is None else self.attention_dropout,
         }
-
-    def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        width = self._network().width
-        if width % self.heads:
-            fits = ", ".join(str(h) for h in range(1, width + 1) if width % h == 0)
-            raise CorankError(
-                f"{type(self).__name__}(heads={self.heads}): heads must divide the hidden size {width}; "
-                f"choose one of {fits}, or another dim"
-            )
-        super()._fit(data, rows, training)
 
     def attention(self, user: Hashable | None = None, *, history: Iterable[Hashable] | None = None) -> dict[str, Any]:
         """The attention weights: {"items": L ids, oldest first, "weights": float32 (blocks, heads, L, L)}.

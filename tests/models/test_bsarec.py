@@ -1,0 +1,112 @@
+"""BSARec beyond the contract: the filter is that of the Fourier transform, packing, learning, sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import corank as cr
+from corank.models.bsarec import BSARec, filter_sequences, low_pass
+from corank.nn.batches import Batch, pack
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 50])
+@pytest.mark.parametrize("waves", [1, 3, 5, 9, 200])
+def test_the_filter_drops_the_high_frequencies_of_the_fourier_transform(size, waves):
+    """As published: rfft of the padded window, zero from waves // 2 + 1 on, irfft."""
+    x = np.random.default_rng(size).normal(size=(size, 3))
+    spectrum = np.fft.rfft(x, axis=0)
+    spectrum[waves // 2 + 1 :] = 0
+    expected = np.fft.irfft(spectrum, n=size, axis=0)
+    np.testing.assert_allclose(low_pass(size, waves, size) @ x, expected, atol=1e-5)
+
+
+def test_a_sequence_is_filtered_as_if_it_stood_at_the_end_of_a_padded_window():
+    rng = np.random.default_rng(0)
+    length = np.array([3, 10, 1, 9, 4])
+    packed = pack(np.cumsum(length) - length, length, slack=6)
+    store = rng.normal(size=(int(length.sum()), 4)).astype(np.float32)
+    found = filter_sequences(torch.from_numpy(store[packed.at]), packed, torch.from_numpy(low_pass(12, 5, 10))).numpy()
+    for row, n in enumerate(length):
+        window = np.zeros((12, 4))
+        window[12 - n :] = store[length[:row].sum() : length[: row + 1].sum()]
+        spectrum = np.fft.rfft(window, axis=0)
+        spectrum[3:] = 0
+        expected = np.fft.irfft(spectrum, n=12, axis=0)[12 - n :]
+        last = packed.last[row]
+        np.testing.assert_allclose(found[last - n + 1 : last + 1], expected, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    rows = []
+    for user in range(80):
+        item = int(rng.integers(20))
+        for time in range(int(rng.integers(1, 15))):
+            rows.append((user, item, time))
+            item = (item + 1) % 20 if rng.random() < 0.9 else int(rng.integers(20))
+    user, item, time = np.array(rows).T
+    return cr.from_arrays(user=user, item=item, time=time, duplicates="keep")
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return BSARec(dim=16, max_len=8, epochs=12, batch_size=32, lr=0.01, dropout=0.1, heads=2).fit(data)
+
+
+def test_packed_equals_alone(model):
+    rng = np.random.default_rng(1)
+    histories = [rng.integers(0, 20, n) for n in (8, 1, 5, 7, 3, 6, 6)]
+    net, w = model._views()
+
+    def states(many):
+        length = np.array([one.size for one in many])
+        packed = pack(np.cumsum(length) - length, length, slack=6)
+        position = torch.from_numpy(model.max_len - length[packed.row] + packed.step)
+        with torch.no_grad():
+            return net.encode_last(w, Batch(packed, torch.from_numpy(np.concatenate(many)[packed.at]), position, None))
+
+    together = states(histories).numpy()
+    for row, one in enumerate(histories):
+        np.testing.assert_allclose(together[row], states([one]).numpy()[0], rtol=1e-4, atol=1e-5)
+
+
+def test_it_learns_what_comes_next(model):
+    hits = 0
+    for start in range(20):
+        history = [(start + t) % 20 for t in range(4)]
+        hits += (start + 4) % 20 in list(model.recommend(histories=[history], k=2, exclude_seen=False).items[0])
+    assert hits >= 15
+
+
+def test_weights_of_the_two_parts(data):
+    """With alpha = 1 attention has no effect on the states, with alpha = 0 the filter has none."""
+    for alpha, part in ((1.0, "qkv"), (0.0, "beta")):
+        model = BSARec(dim=8, max_len=6, epochs=1, alpha=alpha).fit(data)
+        before = model._score_histories(data.csr())
+        w = model._views()[1]
+        w[f"0.{part}"].mul_(3)
+        np.testing.assert_array_equal(model._score_histories(data.csr()), before)
+
+
+def test_sentences(data):
+    with pytest.raises(cr.CorankError, match="heads must divide the hidden size 10; choose one of 1, 2, 5, 10"):
+        BSARec(dim=10, heads=4, epochs=1).fit(data)
+    with pytest.raises(cr.CorankError, match="targets"):
+        BSARec(targets="all").fit(data)
+
+
+@pytest.mark.parametrize("made", [BSARec, cr.SASRec, cr.SSEPT])
+def test_a_file_with_heads_that_do_not_divide_is_refused(data, made, tmp_path):
+    from benchmarks.reliability._sealed import seal
+    from corank.model_file import read_file
+
+    made(dim=8, max_len=6, epochs=1, heads=2).fit(data).save(tmp_path / "m.corank")
+    meta, arrays = read_file(tmp_path / "m.corank")
+    meta["params"]["heads"] = 3 if made is not cr.SSEPT else 7
+    seal(tmp_path / "m.corank", arrays, meta, {})
+    with pytest.raises(cr.ModelFileError, match="heads must divide the hidden size"):
+        cr.load(tmp_path / "m.corank")

@@ -102,6 +102,7 @@ def test_sentences(data):
 @pytest.mark.parametrize("made", [BSARec, cr.SASRec, cr.SSEPT])
 def test_a_file_with_heads_that_do_not_divide_is_refused(data, made, tmp_path):
     from benchmarks.reliability._sealed import seal
+
     from corank.model_file import read_file
 
     made(dim=8, max_len=6, epochs=1, heads=2).fit(data).save(tmp_path / "m.corank")

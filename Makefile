@@ -6,14 +6,17 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-cpus check install bench fuzz docs pages generate format clean
+.PHONY: demo test test-slow test-cpus check install bench fuzz docs pages generate format clean
 .DEFAULT_GOAL := demo
 
 demo: $(CORE)             ## leaderboard, report and saved model on embedded synthetic data, into out/demo
 	$(BIN)/corank demo -o out/demo
 
-test: $(DEV)              ## all tests, in one process per core
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: $(DEV)              ## all tests but the slow ones, in one process per core
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-slow: $(DEV)         ## tests on real data, and those that start many processes
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 test-cpus: $(DEV)         ## the tests that depend on rounding, with the instruction sets of other processors
 	$(BIN)/python tests/cpus.py

@@ -26,6 +26,13 @@ def _data_root() -> Path:
     return Path(os.environ.get("CORANK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on real data are slow: `make test` leaves them to `make test-slow`."""
+    for item in items:
+        if "shared_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder with the public datasets; tests that need it are skipped where it is missing."""

@@ -48,6 +48,7 @@ class Module:
         return self.name.split(".")[0]
 
 
+@functools.cache  # the files of one process do not change
 def modules() -> dict[str, Module]:
     """All modules by their name within the package, e.g. 'data.split'; a package has the name of its folder."""
     found: dict[str, Module] = {}

@@ -166,6 +166,7 @@ print(peak - before, int(model._memory(Size.of(data))))
 SHAPES = {"ease": (50_000, 2000, 3000), "sasrec": (60_000, 6000, 4000), "collrank": (60_000, 2000, 500)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the resident size is read from /proc")
 @pytest.mark.parametrize("name", ["popularity", "item_knn", "ease", "wmf", "mf", "sql_rank", "collrank"])
 def test_memory_is_not_understated(name):

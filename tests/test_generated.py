@@ -84,6 +84,7 @@ def test_which_models_need_torch() -> None:
     assert not needs & {"wmf", "bpr", "mf", "grmf", "popularity"}
 
 
+@pytest.mark.slow
 def test_editors_know_the_public_names(tmp_path: Path) -> None:
     """mypy sees through the lazily resolved names by the stub."""
     pytest.importorskip("mypy")

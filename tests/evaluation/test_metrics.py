@@ -131,6 +131,7 @@ def test_equal_to_scikit_learn(levels: int) -> None:
         np.testing.assert_allclose(value_of("map", positions), theirs, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_ties_equal_the_mean_of_ranx_over_all_orders() -> None:
     cases = [([2, 2, 2, 1], [0, 3, 1, 2]), ([1, 1, 1, 1, 1], [0, 0, 2, 1, 0]), ([3, 2, 2, 2, 1, 1], [0, 0, 1, 0, 4, 0])]
     qrels, run, owner = {}, {}, []

@@ -41,6 +41,7 @@ def python(code: str, cache: Path, **environment: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_again_when_what_it_calls_has_changed(tmp_path):
     code = "import caller; print(caller.total(0, 3))"
     (tmp_path / "caller.py").write_text(CALLER)
@@ -129,12 +130,14 @@ def closed(package: Path) -> None:
     (package / "__pycache__").write_text("")
 
 
+@pytest.mark.slow
 def test_without_a_folder_to_write_to_kernels_run_with_one_warning(package):
     closed(package)
     done = run_in(package, HOME="/proc")
     assert done.stderr.count("each process will compile them again: set NUMBA_CACHE_DIR") == 1
 
 
+@pytest.mark.slow
 def test_a_home_keeps_kernels_where_the_package_cannot(package, tmp_path):
     closed(package)
     for hits in (0, 1):
@@ -153,6 +156,7 @@ def test_a_user_without_a_home_gets_no_folder_of_that_name(package, tmp_path, mo
     assert not (tmp_path / "~").exists()
 
 
+@pytest.mark.slow
 def test_kernels_are_read_where_they_cannot_be_written(package, tmp_path):
     run_in(package)  # compiled into the package, as when an image is built
     for place in (package / "__pycache__", package):
@@ -165,6 +169,7 @@ def test_kernels_are_read_where_they_cannot_be_written(package, tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_compiled_again_and_replaced(package):
     run_in(package)
     for content in (b"", b"junk", b"\x80\x05."):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +20,17 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("cls", [cr.find(name) for name in names], ids=names, scope="session")
 
 
+EPOCHS = 4  # of the models whose fits are repeated most
+
+
+def short(cls: type[cr.Model], **params: Any) -> cr.Model:
+    """A model with its defaults but for its epochs: most promises of the contract do not depend on their number."""
+    return cls(**({"epochs": EPOCHS} if hasattr(cls, "epochs") else {}), **params)
+
+
 @functools.cache
-def fitted(cls: type[cr.Model]) -> cr.Model:
-    return cls().fit(board_for(cls.predicts_ratings or cls.needs_ratings))
+def fitted(make: Callable[[type[cr.Model]], cr.Model], cls: type[cr.Model]) -> cr.Model:
+    return make(cls).fit(board_for(cls.predicts_ratings or cls.needs_ratings))
 
 
 @pytest.fixture
@@ -29,9 +39,21 @@ def board(cls) -> cr.Dataset:
 
 
 @pytest.fixture
+def new(cls) -> Callable[..., cr.Model]:
+    """Makes an unfitted model whose fit is short, with further hyper-parameters."""
+    return functools.partial(short, cls)
+
+
+@pytest.fixture
 def model(cls) -> cr.Model:
+    """The model after a short fit on the board; shared, so a test must not change it."""
+    return fitted(short, cls)
+
+
+@pytest.fixture
+def trained(cls) -> cr.Model:
     """The model after a fit with its defaults on the board; shared, so a test must not change it."""
-    return fitted(cls)
+    return fitted(type.__call__, cls)
 
 
 @pytest.fixture(scope="session")

@@ -205,56 +205,56 @@ def test_unfitted_says_so(cls, tmp_path, ask):
 # ---- learning ----------------------------------------------------------------------------------------------------
 
 
-def test_fit_returns_self(cls, board):
-    model = cls()
+def test_fit_returns_self(new, board):
+    model = new()
     assert model.fit(board) is model
 
 
-def test_fit_leaves_the_parameters_alone(cls, board):
-    model = cls(seed=5)
+def test_fit_leaves_the_parameters_alone(new, board):
+    model = new(seed=5)
     before = model.params()
     assert model.fit(board).params() == before
 
 
-def test_fit_of_nothing_is_a_sentence(cls, board):
+def test_fit_of_nothing_is_a_sentence(new, board):
     with pytest.raises(cr.CorankError, match="no rows") as error:
-        cls().fit(board.take(np.zeros(len(board), bool)))
+        new().fit(board.take(np.zeros(len(board), bool)))
     assert_sentence(error)
 
 
-def test_refit_forgets(cls, board, model):
-    used = cls().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4], value=[1.0, 3.0, 2.0]))
+def test_refit_forgets(new, board, model):
+    used = new().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4], value=[1.0, 3.0, 2.0]))
     assert_same_state(used.fit(board), model)
 
 
-def test_same_seed_same_scores(cls, board, model):
-    assert_same_state(cls().fit(board), model)
+def test_same_seed_same_scores(new, board, model):
+    assert_same_state(new().fit(board), model)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_any_number_of_threads_gives_the_same_bits(cls, board, model, count):
+def test_any_number_of_threads_gives_the_same_bits(new, board, model, count):
     cr.set_threads(count)
-    again = cls().fit(board)
+    again = new().fit(board)
     assert_same_state(again, model)
     np.testing.assert_allclose(everything(again), everything(model), rtol=1e-5)
 
 
-def test_other_seed_is_a_model_too(cls, board):
-    assert np.isfinite(everything(cls(seed=123).fit(board))).all()
+def test_other_seed_is_a_model_too(new, board):
+    assert np.isfinite(everything(new(seed=123).fit(board))).all()
 
 
-def test_inputs_stay_untouched(cls, board):
+def test_inputs_stay_untouched(new, board):
     columns = ("user", "item", "value", "time")
     before = [getattr(board, name).tobytes() for name in columns]
     rows = board.csr()
-    model = cls().fit(board)
+    model = new().fit(board)
     model.recommend(k=3)
     assert [getattr(board, name).tobytes() for name in columns] == before
     np.testing.assert_array_equal(board.csr().value, rows.value)
 
 
-def test_what_is_learned_ends_in_an_underscore(cls, board):
-    model = cls()
+def test_what_is_learned_ends_in_an_underscore(new, board):
+    model = new()
     before = set(vars(model))
     model.fit(board)
     new = {name for name in set(vars(model)) - before if not name.startswith("_")}
@@ -284,24 +284,24 @@ def test_objective_never_rises(model):
     assert all(b <= a * (1 + noise) + 1e-6 for a, b in itertools.pairwise(values)), values
 
 
-def test_on_epoch_sees_each_entry(cls, board):
+def test_on_epoch_sees_each_entry(new, board):
     seen = []
-    model = cls().fit(board, on_epoch=seen.append)
+    model = new().fit(board, on_epoch=seen.append)
     assert seen == model.history_
 
 
-def test_on_epoch_can_stop(cls, board):
-    model = cls().fit(board, on_epoch=lambda entry: entry["epoch"] < 2)
+def test_on_epoch_can_stop(new, board):
+    model = new().fit(board, on_epoch=lambda entry: entry["epoch"] < 2)
     assert len(model.history_) == min(2, model.used_params().get("epochs", 0))
     assert np.isfinite(everything(model)).all()
 
 
-def test_interrupted_fit_leaves_no_half_model(cls, board, monkeypatch):
+def test_interrupted_fit_leaves_no_half_model(cls, new, board, monkeypatch):
     def interrupted(self, *args):
         learn(self, *args)
         raise KeyboardInterrupt
 
-    model, learn = cls().fit(board), cls._fit
+    model, learn = new().fit(board), cls._fit
     monkeypatch.setattr(cls, "_fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(board)
@@ -312,36 +312,36 @@ def test_interrupted_fit_leaves_no_half_model(cls, board, monkeypatch):
     assert len(model.recommend([0], k=1)) == 1
 
 
-def test_interruption_by_the_callback_leaves_no_half_model(cls, board):
+def test_interruption_by_the_callback_leaves_no_half_model(cls, new, board):
     def stop(entry):
         raise KeyboardInterrupt
 
     if not hasattr(cls, "epochs"):
         pytest.skip("has no epochs, so nothing calls back")
-    model = cls()
+    model = new()
     with pytest.raises(KeyboardInterrupt):
         model.fit(board, on_epoch=stop)
     with pytest.raises(cr.NotFitted):
         model.recommend([0])
 
 
-def test_valid_of_other_data_is_refused(cls, board):
+def test_valid_of_other_data_is_refused(new, board):
     with pytest.raises(cr.CorankError, match="valid") as error:
-        cls().fit(board, valid=cr.from_arrays(user=[1], item=[2]))
+        new().fit(board, valid=cr.from_arrays(user=[1], item=[2]))
     assert_sentence(error)
 
 
-def test_valid_is_measured_each_epoch(cls, board):
+def test_valid_is_measured_each_epoch(new, board):
     split = cr.leave_last_out(board)
-    model = cls().fit(split.train, valid=split.valid)
+    model = new().fit(split.train, valid=split.valid)
     assert all(0 <= entry["ndcg@10"] <= 1 for entry in model.history_)
-    assert_same_state(model, cls().fit(split.train))
+    assert_same_state(model, new().fit(split.train))
 
 
-def test_order_of_rows_is_no_matter_unless_it_is(cls, board, model):
+def test_order_of_rows_is_no_matter_unless_it_is(cls, new, board, model):
     if cls.order_matters:
         pytest.skip("a model of sequences")
-    shuffled = cls().fit(board.take(np.random.default_rng(0).permutation(len(board))))
+    shuffled = new().fit(board.take(np.random.default_rng(0).permutation(len(board))))
     np.testing.assert_allclose(everything(shuffled), everything(model), rtol=1e-3, atol=1e-3)
 
 
@@ -366,11 +366,11 @@ def test_loaded_model_answers_histories(model, path):
     assert_same_ranking(*(m.recommend(histories=[[2, 4], [3]], k=5) for m in (model, cr.load(path))))
 
 
-def test_loaded_model_has_the_same_parameters(cls, board, tmp_path):
-    cls(seed=11).fit(board).save(tmp_path / "other.corank")
+def test_loaded_model_has_the_same_parameters(cls, new, board, tmp_path):
+    new(seed=11).fit(board).save(tmp_path / "other.corank")
     loaded = cr.load(tmp_path / "other.corank")
     assert type(loaded) is cls
-    assert loaded.params() == cls(seed=11).params()
+    assert loaded.params() == new(seed=11).params()
 
 
 def test_loaded_model_can_learn_again(board, model, path):
@@ -382,8 +382,8 @@ def test_file_may_be_renamed(model, path):
     assert_same_state(cr.load(moved), model)
 
 
-def test_save_replaces_the_old_file(cls, model, path):
-    other = cls().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4], value=[1.0, 2.0, 1.0]))
+def test_save_replaces_the_old_file(new, model, path):
+    other = new().fit(cr.from_arrays(user=[1, 1, 2], item=[4, 5, 4], value=[1.0, 2.0, 1.0]))
     other.save(path)
     assert_same_state(cr.load(path), other)
     assert [p.name for p in path.parent.iterdir()] == [path.name]

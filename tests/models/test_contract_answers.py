@@ -126,9 +126,9 @@ def test_unknown_candidate_is_named(model):
         model.recommend([1], items=[2, 4711])
 
 
-def test_right_answer_on_the_checkerboard(cls, model):
+def test_right_answer_on_the_checkerboard(cls, trained):
     personal(cls)
-    ranking = model.recommend(k=1)
+    ranking = trained.recommend(k=1)
     assert ranking.items[:, 0].tolist() == [missing_item(user) for user in range(USERS)]
 
 
@@ -275,15 +275,15 @@ def test_a_history_that_is_no_list_is_a_sentence(model, wrong):
         model.recommend(histories=wrong)
 
 
-def test_history_is_answered_in_its_colour(cls, model):
+def test_history_is_answered_in_its_colour(cls, trained):
     personal(cls)
-    ranking = model.recommend(histories=[[0, 2, 4], [1, 3, 5]], k=5)
+    ranking = trained.recommend(histories=[[0, 2, 4], [1, 3, 5]], k=5)
     assert (ranking.items % 2 == [[0], [1]]).all()
 
 
-def test_history_of_a_known_user_gives_the_right_item(cls, board, model):
+def test_history_of_a_known_user_gives_the_right_item(cls, board, trained):
     personal(cls)
-    ranking = model.recommend(histories=board, k=1)
+    ranking = trained.recommend(histories=board, k=1)
     assert ranking.items[:, 0].tolist() == [missing_item(user) for user in range(USERS)]
 
 
@@ -329,26 +329,26 @@ def test_predict_of_nothing(model):
     assert model.predict([], []).shape == (0,)
 
 
-def test_predict_tells_the_colours_apart(cls, model):
+def test_predict_tells_the_colours_apart(cls, trained):
     personal(cls)
-    right = model.predict(list(range(USERS)), [missing_item(u) for u in range(USERS)])
-    wrong = model.predict(list(range(USERS)), [missing_item(u + 1) for u in range(USERS)])
+    right = trained.predict(list(range(USERS)), [missing_item(u) for u in range(USERS)])
+    wrong = trained.predict(list(range(USERS)), [missing_item(u + 1) for u in range(USERS)])
     assert (right > wrong).all()
 
 
-def test_similar_items_have_the_same_colour(cls, model):
+def test_similar_items_have_the_same_colour(cls, trained):
     if cls.name() in NOT_PERSONAL:
         with pytest.raises(cr.CorankError, match="similar"):
-            model.similar_items([0])
+            trained.similar_items([0])
         return
-    ranking = model.similar_items([4, 7], k=3)
+    ranking = trained.similar_items([4, 7], k=3)
     assert ranking.users.tolist() == [4, 7]
     assert (ranking.items % 2 == [[0], [1]]).all()
 
 
-def test_no_item_is_similar_to_itself(cls, model):
+def test_no_item_is_similar_to_itself(cls, trained):
     personal(cls)
-    ranking = model.similar_items(list(range(ITEMS)), k=ITEMS)
+    ranking = trained.similar_items(list(range(ITEMS)), k=ITEMS)
     assert_sane(ranking, ITEMS, ITEMS)
     assert (ranking.items != np.arange(ITEMS)[:, None]).all()
 

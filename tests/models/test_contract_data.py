@@ -30,69 +30,69 @@ def refuses(cls, data):
     return True
 
 
-def test_one_user(cls):
-    ask(cls().fit(cr.from_arrays(user=[1, 1, 1], item=[1, 2, 3], value=[1.0, 2.0, 3.0])), 1)
+def test_one_user(new):
+    ask(new().fit(cr.from_arrays(user=[1, 1, 1], item=[1, 2, 3], value=[1.0, 2.0, 3.0])), 1)
 
 
-def test_one_item(cls):
+def test_one_item(cls, new):
     data = cr.from_arrays(user=[1, 2, 3], item=[1, 1, 1], value=[1.0, 2.0, 3.0])
     if refuses(cls, data):
         return
-    model = cls().fit(data)
+    model = new().fit(data)
     ask(model, 3)
     assert model.recommend([1]).items.tolist() == [[-1]]
 
 
-def test_one_row(cls):
+def test_one_row(cls, new):
     data = cr.from_arrays(user=[1], item=[1])
     if not refuses(cls, data):
-        ask(cls().fit(data), 1)
+        ask(new().fit(data), 1)
 
 
-def test_all_ratings_equal(cls):
+def test_all_ratings_equal(cls, new):
     rng = np.random.default_rng(0)
     data = cr.from_arrays(user=rng.integers(0, 9, 50), item=rng.integers(0, 8, 50), value=np.full(50, 3.0))
     if refuses(cls, data):
         return
-    model = cls().fit(data)
+    model = new().fit(data)
     ask(model, len(data.users))
     if cls.predicts_ratings:
         np.testing.assert_allclose(model.predict(data.users.ids[data.user], data.items.ids[data.item]), 3.0, atol=1e-3)
 
 
-def test_users_with_one_event(cls):
+def test_users_with_one_event(cls, new):
     data = cr.from_arrays(user=np.arange(12), item=np.arange(12) % 5)
     if not refuses(cls, data):
-        ask(cls().fit(data), 12)
+        ask(new().fit(data), 12)
 
 
-def test_repeated_rows(cls):
+def test_repeated_rows(new):
     data = cr.from_arrays(user=[1, 1, 1, 2, 2], item=[1, 1, 2, 2, 3], value=[4.0, 4.0, 2, 3, 5], duplicates="keep")
     assert len(data) == 5
-    model = cls().fit(data)
+    model = new().fit(data)
     ask(model, 2)
     assert np.abs(model.predict([1], [1])).max() < 100
 
 
-def test_items_without_rows(cls, board):
+def test_items_without_rows(new, board):
     train = board.take(board.item > 2)
-    model = cls().fit(train)
+    model = new().fit(train)
     ask(model, USERS)
     assert np.isfinite(model.predict([0] * 3, [0, 1, 2])).all()
     assert_sane(model.recommend(histories=[[0]], k=3), 1, 3)
 
 
-def test_users_without_rows(cls, board):
-    model = cls().fit(board.take(board.user > 2))
+def test_users_without_rows(new, board):
+    model = new().fit(board.take(board.user > 2))
     ranking = ask(model, USERS)
     assert np.isfinite(ranking.scores[:3]).all()
     assert model.recommend([0], k=ITEMS).items.min() >= 0
 
 
-def test_rows_of_value_zero(cls):
+def test_rows_of_value_zero(cls, new):
     data = cr.from_arrays(user=[1, 1, 2], item=[1, 2, 2], value=[0.0, 0.0, 0.0])
     if not refuses(cls, data):
-        ask(cls().fit(data), 2)
+        ask(new().fit(data), 2)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_rows_of_value_zero(cls):
     ],
     ids=["strings", "unicode", "huge"],
 )
-def test_ids_go_in_and_come_out(cls, tmp_path, user, item):
-    model = cls().fit(cr.from_arrays(user=user, item=item, value=[5.0, 1.0, 4.0, 2.0, 3.0]))
+def test_ids_go_in_and_come_out(new, tmp_path, user, item):
+    model = new().fit(cr.from_arrays(user=user, item=item, value=[5.0, 1.0, 4.0, 2.0, 3.0]))
     ask(model, 3)
     ranking = model.recommend(user[:1], k=3)
     assert {i for i, _ in ranking[user[0]]} == set(item) - set(item[:2])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corank as cr
+from corank.evaluation.evaluate import validation_ndcg
 from corank.model_file import read_file, write_file
 from corank.params import param
 from corank.stored import floats
@@ -171,3 +172,22 @@ def test_progress_is_throttled(data):
     heard = []
     Busy().fit(data, on_progress=heard.append)
     assert len(heard) < 100
+
+
+def test_where_the_epochs_are_left_open_validation_decides_them():
+    split = cr.leave_last_out(cr.synthetic.markov(users=60, items=20, length=8).data)
+    model = cr.GRU4Rec(dim=8, batch_size=4096, lr=0.2).fit(split.train, valid=split.valid)  # one step per epoch
+    values = [entry["ndcg@10"] for entry in model.history_]
+    assert model.epochs_ == 3 * 60
+    assert len(values) < model.epochs_
+    assert len(values) - 1 - int(np.argmax(values)) == 10  # patience of a sixth of the usual epochs
+    assert validation_ndcg(model, split.valid) == max(values)  # the best epoch is kept
+    assert len(cr.GRU4Rec(dim=8, epochs=12, lr=0.2).fit(split.train, valid=split.valid).history_) == 12
+    assert len(cr.GRU4Rec(dim=8, batch_size=4096).fit(split.train).history_) == 60
+
+
+def test_experiments_stop_early_where_epochs_are_left_open():
+    data = cr.synthetic.markov(users=60, items=20, length=8).data
+    model = {"name": "gru4rec", "dim": 8, "batch_size": 4096, "lr": 0.2}
+    row = cr.Experiment(data=data, task="sequential", models=[model], metrics=["ndcg@10"]).run().rows[0]
+    assert len(row.model.history_) < 180

@@ -39,7 +39,7 @@ class Checkpoint:
         self.name, self.params = model.name(), model.params()
         self.epochs = model.used_params().get("epochs", 0)
         self.fingerprint = fingerprint(model, data)
-        if valid is not None and getattr(model, "patience", None) is not None:  # these rows decide when to stop
+        if valid is not None and model.stops_early:  # these rows decide when to stop
             self.fingerprint += fingerprint(model, valid)
         self.took, self.saved = 0.0, -math.inf
         self.failing = False  # whether the last write failed

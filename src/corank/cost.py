@@ -101,7 +101,7 @@ def rows_memory(size: Size, copies: int = 1) -> float:
 
 def factors_memory(model: Model, size: Size, dim: int, copies: float = 2) -> float:
     """Bytes of a float32 vector per user and item, `copies` times; once more for the best epoch, with `patience`."""
-    if getattr(model, "patience", None) is not None:
+    if model.stops_early:
         copies += 1
     return 4.0 * copies * dim * size.nodes
 

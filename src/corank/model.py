@@ -174,6 +174,16 @@ class Model:
         copy._choose(data, rows)
         return type(self)(**copy.used_params())
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether validation rows decide how many epochs a fit has: with `patience`, or where `epochs` is left open."""
+        return getattr(self, "patience", None) is not None or (hasattr(self, "patience") and self.epochs_left_open)
+
+    @property
+    def epochs_left_open(self) -> bool:
+        """Whether the number of epochs is chosen for the data."""
+        return getattr(self, "epochs", 0) is None
+
     @classmethod
     def suits(cls, task: str) -> bool:
         """Whether it is compared by default on a task: 'implicit', 'explicit' or 'sequential'."""

@@ -31,6 +31,7 @@ logger = logging.getLogger("corank")
 OnEpoch = Callable[[dict[str, Any]], bool | None]
 Rule = Callable[[Array], bool]
 OFTEN = 0.25  # seconds between two calls of `on_progress`
+LONGER = 3  # times the usual number of epochs, where it is left open and validation rows tell when to stop
 
 
 def fit(
@@ -53,6 +54,8 @@ def fit(
         if free is not None and (need := model.settled(data, rows)._memory(size)) > free:
             raise CorankError(no_room(need, free, what, model._smaller(size, free)))
         model._begin(data, rows)
+        if valid is not None and len(valid) and model.stops_early and model.epochs_left_open:
+            model.epochs_ *= LONGER  # type: ignore[attr-defined]  # it is stored where it is left open
         training = Training(model, data, valid, on_epoch, on_progress, path)
         try:
             model._fit(data, rows, training)
@@ -97,6 +100,14 @@ class Training:
         """Name the entry of `history_` that early stopping (`patience`) monitors; NDCG@10 unless this is called."""
         self._watched, self._sign = entry, 1 if higher_is_better else -1
 
+    def _patience(self) -> int | None:
+        """Epochs without a better validation value before training stops; None if it runs all of them."""
+        model = self._model
+        if self.valid is None or not model.stops_early:
+            return None
+        given: int | None = getattr(model, "patience", None)
+        return max(5, model.used_params()["epochs"] // (6 * LONGER)) if given is None else given
+
     @property
     def observed(self) -> bool:
         """Whether validation or `on_epoch` uses the model after each epoch, so that it must be able to score."""
@@ -117,7 +128,7 @@ class Training:
         model, watched = self._model, self._watched
         names = [name for name, value in model._learned().items() if isinstance(value, np.ndarray)]
         learned = [name for name in names if not name.startswith("seen_")]
-        patience: int | None = getattr(model, "patience", None)
+        patience = self._patience()
         best = {} if patience is None else {name: getattr(model, name).copy() for name in learned}
 
         def arrays() -> dict[str, Array]:
@@ -220,7 +231,7 @@ def check_fit(model: Model, data: Any, valid: Any, *, warn: bool = True) -> None
             f"{model.name()} does not learn from comparisons, which also contain items that were not preferred: "
             "use primal_cr or collrank"
         )
-    if valid is None and getattr(model, "patience", None) is not None:
+    if valid is None and getattr(model, "patience", None) is not None:  # asked for, not only usual
         raise CorankError(
             f"patience={model.params()['patience']} needs validation rows to watch: give fit(valid=...), or leave "
             "patience out"

@@ -87,15 +87,15 @@ def _save(model: Any, out: Path, place: Path) -> None:
 
 def _rows_to_fit(args: Args, model: Any) -> tuple[Dataset, Dataset | None, Split | None]:
     """The rows to fit on, those for early stopping if the model does that, and the split whose test rows are left."""
-    stops = model.params().get("patience") is not None
+    stops = model.params().get("patience") is not None  # where it is only usual, no rows are held out for it
     if args.valid and not args.test:  # two parts: what is not learned from is for early stopping
         args.test, args.valid = args.valid, None
         split = open_source(args)
         assert isinstance(split, Split)  # test rows are given
         args.test = None
-        if not stops:
+        if not model.stops_early:
             say(f"{args.model} does not stop early (it has no patience), so the validation rows are not used")
-        return split.train, split.test if stops else None, None
+        return split.train, split.test if model.stops_early else None, None
     data = open_source(args)
     if isinstance(data, Split) and args.all_rows:
         say(f"fitted on all rows: {data.name} is not used")

@@ -68,7 +68,7 @@ def run_entry(
         if experiment.seeds:
             model = type(model)(**{**model.params(), "seed": seed})
         # Of a given split all training rows are learned from in the end, except where early stopping needs some.
-        whole = split.valid_from_train and model.params().get("patience") is None
+        whole = split.valid_from_train and not model.stops_early
         final = split.refit() if experiment.refit or whole else split
         train = rows_of(final.train, entry, seed)
         kept = storage / "learned" if experiment.keep and storage is not None else None
@@ -121,9 +121,9 @@ def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: 
 
     With a folder, a model fitted there earlier is loaded, and an interrupted fit resumes.
 
-    Validation rows are used for the early stopping of a model with `patience`, and not otherwise.
+    Validation rows are used for early stopping, and not otherwise.
     """
-    watched = valid if model.params().get("patience") is not None and len(valid) else None
+    watched = valid if model.stops_early and len(valid) else None
     heard: dict[str, Any] = {
         "on_epoch": lambda entry: watch.goes_on({**entry, "epochs": model.used_params().get("epochs")}),
         "on_progress": watch.within,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..checkpoint import fingerprint
+from ..data import Dataset
 from ..data.split import Split
 from ..errors import CorankError, MissingExtra
 from ..evaluation.evaluate import evaluate
@@ -95,7 +96,7 @@ def tune(
     }
     sample = _some_users(split)
     if not ranges:
-        value = _score(model.fit(split.train), split, metric, options)
+        value = _score(model.fit(split.train, valid=_watched(model, split)), split, metric, options)
         return Tuned(model, model.params(), value, find_metric(metric).name, 1)
 
     def objective(trial: Any) -> float:
@@ -110,7 +111,7 @@ def tune(
             return False if trial.should_prune() else None
 
         try:
-            candidate.fit(split.train, on_epoch=watch)
+            candidate.fit(split.train, valid=_watched(candidate, split), on_epoch=watch)
         except CorankError as why:  # training diverged: a bad trial, not the end of the search
             logging.getLogger("corank").info("trial %d: %s", trial.number, why)
             raise optuna.TrialPruned from None
@@ -159,6 +160,11 @@ def _ended(study: Any) -> int:
 
 def _score(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> float:
     return float(evaluate(model, split, [metric], part="valid", bootstrap=0, **options)[metric])
+
+
+def _watched(model: Model, split: Split) -> Dataset | None:
+    """The rows that tell a model when to stop, if it does that by itself: it is fitted in the same way in the end."""
+    return split.valid if model.stops_early else None
 
 
 def _some_users(split: Split) -> Split:

@@ -61,10 +61,16 @@ class SequenceOptions(Model):
         low=1,
     )
     epochs: int | None = param(
-        None, "passes over the sequences (default: about 6,000 steps, in 10 to 60 epochs)", low=1
+        None,
+        "passes over the sequences (default: about 6,000 steps, in 10 to 60 epochs; with validation rows up to three "
+        "times as many, see patience)",
+        low=1,
     )
     patience: int | None = param(
-        None, "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept", low=1
+        None,
+        "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept (default: 5 to 10 "
+        "where the number of epochs is not given, else all epochs are run)",
+        low=1,
     )
     weight_decay: float = param(0.0, "AdamW: decay of embeddings and matrices per step, times lr", low=0.0)
     l2_emb: float = param(0.0, "L2 regularisation of the embeddings: l2_emb / 2 times their squared norm", low=0.0)
@@ -148,7 +154,7 @@ class SequenceOptions(Model):
         tokens, longest = float(lengths.sum()), float(lengths.max(initial=0))
         targets = lengths.size if self.targets == "last" else tokens
         kept = self.blocks * (30.0 * self._width() + self._attention_kept(longest)) + 20.0 * self.dim
-        copies = 4 + (self.patience is not None)  # weights, two moments and a gradient
+        copies = 4 + self.stops_early  # weights, two moments and a gradient
         numbers = copies * self._weight_count(size) + tokens * kept + self._loss_numbers(size, targets)
         return rows_memory(size, 3) + 4.0 * numbers
 

@@ -55,6 +55,7 @@ class BPR(SSEModel, FactorModel):
         {"dim": 64, "reg": 0.01, "negatives": 1, "lr": 0.1, "epochs": 60},
         {"reg": 0.005, "negatives": 3},
         {"reg": 0.03, "epochs": 60},
+        {"lr": 0.4, "epochs": 60, "negatives": 4},  # many steps, for few rows
     )
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:

@@ -15,13 +15,14 @@ LAYERS: list[tuple[str, ...]] = [
     ("params", "kernels", "nn"),
     ("data",),
     ("reading", "graph", "cost"),
-    ("model_file", "stored", "answering"),
+    ("model_file", "stored", "settings", "answering"),
     ("evaluation",),
     ("checkpoint", "training", "estimate", "model"),
     ("models",),
     ("datasets",),
     ("report",),
     ("experiment",),
+    ("serve",),
     ("cli", "__main__"),
 ]
 METHODS = ("models", "kernels", "nn", "graph")  # folders that hold methods

@@ -291,6 +291,59 @@ def bpr_user_loss(x, taken, V, bias, reg):
     return np.log1p(np.exp(-margins)).mean() + reg / 2 * x @ x
 
 
+# ---- sequential BPR: chains and translations -----------------------------------------------------------------------
+
+
+def chain_score(u, i, j, U, P, V):
+    """p_u . q_j + P_i . Q_j; V has q and Q side by side, and U no columns where users do not count."""
+    a = U.shape[1]
+    return U[u] @ V[j, :a] + P[i] @ V[j, a:]
+
+
+def translation_score(u, i, j, l1, G, t, T, bias):
+    """b_j - d(g_i + t + t_u, g_j)."""
+    gap = G[i] + t + T[u] - G[j]
+    return bias[j] - (np.abs(gap).sum() if l1 else gap @ gap)
+
+
+def bpr_loss_of(score, sample, *tables):
+    """log(1 + exp(-(score of the next item - score of the negative))) of a sample (user, last, next, negative)."""
+    u, i, j, k = sample
+    return math.log1p(math.exp(score(u, i, k, *tables) - score(u, i, j, *tables)))
+
+
+def chain_steps(samples, lr, reg_user, reg, U, P, V):
+    """Steps for (user, last, next, negative) in the given order, in place."""
+    a = U.shape[1]
+    for u, i, j, k in samples:
+        e = 1 / (1 + math.exp(chain_score(u, i, j, U, P, V) - chain_score(u, i, k, U, P, V)))
+        context = np.concatenate([U[u], P[i]])
+        slope = e * (V[j] - V[k])
+        U[u] += lr * (slope[:a] - reg_user * U[u])
+        P[i] += lr * (slope[a:] - reg * P[i])
+        V[j] += lr * (e * context - reg * V[j])
+        V[k] += lr * (-e * context - reg * V[k])
+
+
+def translation_steps(samples, lr, reg, reg_bias, l1, G, t, T, bias):
+    """The same for translations: the gradient of all rows first, then the moves, then back into the unit ball."""
+    for u, i, j, k in samples:
+        tables = (l1, G, t, T, bias)
+        e = 1 / (1 + math.exp(translation_score(u, i, j, *tables) - translation_score(u, i, k, *tables)))
+        to_j, to_k = (G[i] + t + T[u] - G[x] for x in (j, k))
+        near, far = (np.sign(to_j), np.sign(to_k)) if l1 else (2 * to_j, 2 * to_k)
+        moves = np.zeros_like(G)
+        for row, move in ((i, far - near), (j, near), (k, -far)):
+            moves[row] += lr * e * move
+        G += moves
+        t += lr * (e * (far - near) - reg * t)
+        T[u] += lr * (e * (far - near) - reg * T[u])
+        bias[j] += lr * (e - reg_bias * bias[j])
+        bias[k] += lr * (-e - reg_bias * bias[k])
+        for row in {i, j, k}:
+            G[row] /= max(1.0, np.linalg.norm(G[row]))
+
+
 # ---- cofirank: the NDCG surrogate ----------------------------------------------------------------------------------
 
 
@@ -349,3 +402,17 @@ def listwise_objective(U, V, lists, loss, reg):
     U, V = U.astype(float), V.astype(float)
     total = sum(loss(V[items] @ U[u], u) for u, items in enumerate(lists) if len(items))
     return total + reg / 2 * ((U**2).sum() + (V**2).sum())
+
+
+def mmr(scores, similar, dial: float, k: int) -> list[int]:
+    """Maximal marginal relevance: the positions of the k items that are chosen one after the other."""
+    spread = np.ptp(scores) if len(scores) else 0.0
+    relevance = (scores - scores.min()) / spread if spread > 0 else np.zeros(len(scores))
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(scores)):
+        left = [i for i in range(len(scores)) if i not in chosen]
+        values = [
+            (1 - dial) * relevance[i] - dial * (max(similar[i, j] for j in chosen) if chosen else 0.0) for i in left
+        ]
+        chosen.append(left[int(np.argmax(values))])
+    return chosen

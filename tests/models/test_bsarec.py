@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import corank as cr
+import sequence_checks as check
 from corank.models.bsarec import BSARec, filter_sequences, low_pass
-from corank.nn.batches import Batch, pack
+from corank.nn.batches import pack
 
 torch = pytest.importorskip("torch")
 
@@ -41,15 +42,7 @@ def test_a_sequence_is_filtered_as_if_it_stood_at_the_end_of_a_padded_window():
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(4)
-    rows = []
-    for user in range(80):
-        item = int(rng.integers(20))
-        for time in range(int(rng.integers(1, 15))):
-            rows.append((user, item, time))
-            item = (item + 1) % 20 if rng.random() < 0.9 else int(rng.integers(20))
-    user, item, time = np.array(rows).T
-    return cr.from_arrays(user=user, item=item, time=time, duplicates="keep")
+    return check.cycles(users=80, most=14)
 
 
 @pytest.fixture(scope="module")
@@ -58,20 +51,11 @@ def model(data):
 
 
 def test_packed_equals_alone(model):
+    """The last states: those before them know the items after them, which is why prefixes are samples of their own."""
     rng = np.random.default_rng(1)
     histories = [rng.integers(0, 20, n) for n in (8, 1, 5, 7, 3, 6, 6)]
-    net, w = model._views()
-
-    def states(many):
-        length = np.array([one.size for one in many])
-        packed = pack(np.cumsum(length) - length, length, slack=6)
-        position = torch.from_numpy(model.max_len - length[packed.row] + packed.step)
-        with torch.no_grad():
-            return net.encode_last(w, Batch(packed, torch.from_numpy(np.concatenate(many)[packed.at]), position, None))
-
-    together = states(histories).numpy()
-    for row, one in enumerate(histories):
-        np.testing.assert_allclose(together[row], states([one]).numpy()[0], rtol=1e-4, atol=1e-5)
+    for one, found in zip(histories, check.states(model, *histories), strict=True):
+        np.testing.assert_allclose(found[-1], check.states(model, one)[0][-1], rtol=1e-4, atol=1e-5)
 
 
 def test_it_learns_what_comes_next(model):

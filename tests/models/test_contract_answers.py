@@ -10,6 +10,8 @@ import pytest
 
 import corank as cr
 from board import ITEMS, USERS, assert_same_ranking, assert_sane, missing_item
+from corank.answering.newer import continued
+from corank.data import CSR
 
 # Not personal: the same list for everyone, so there is no right colour and no similarity.
 NOT_PERSONAL = ("popularity",)
@@ -209,9 +211,42 @@ def test_histories_make_frames(model):
     assert model.recommend(histories={"ann": [2]}, k=1).to_frame()["user"].to_list() == ["ann"]
 
 
-def test_users_and_histories_together_are_refused(model):
-    with pytest.raises(cr.CorankError, match="not both"):
-        model.recommend([1], histories=[[2]])
+def test_users_with_newer_histories(model):
+    """The lists are named by the users, the items of the histories are excluded, and the histories count."""
+    together = model.recommend([1, 4], histories=[[3, 5], [2]], k=ITEMS)
+    assert together.users.tolist() == [1, 4]
+    for user, given in ((1, {3, 5}), (4, {2})):
+        assert {item for item, _ in together[user]} == set(range(ITEMS)) - given
+    alone = model.recommend(4, histories=[[2]], k=ITEMS)
+    np.testing.assert_allclose(together.scores[1], alone.scores[0], rtol=1e-4, atol=1e-5)
+    with pytest.raises(cr.CorankError, match="2 users and 1 histories: give one history per user"):
+        model.recommend([1, 4], histories=[[2]])
+
+
+def test_histories_may_be_rows_of_codes(model):
+    listed = model.recommend(histories=[[2, 4, 6], [3]], k=4)
+    value = np.full(4, getattr(model, "liked_", 1.0), np.float32)
+    rows = CSR(np.array([0, 3, 4]), np.array([2, 4, 6, 3], np.int32), value, ITEMS)
+    assert_same_ranking(model.recommend(histories=rows, k=4), listed)
+
+
+def test_training_rows_with_newer_events(model):
+    """Nothing new: the item that is best by the user's id is the best; what is new is excluded as seen."""
+    users = np.array([3, 8], np.int32)
+    rows = continued(model, users, [[], []], [[], []])
+    np.testing.assert_array_equal(rows.indptr, [0, *np.cumsum(np.diff(model.seen_indptr_)[users])])
+    own = model.recommend([3, 8], k=3)
+    same = model.recommend([3, 8], histories=rows, k=3)
+    if not model.predicts_ratings:  # all ratings of the board are equal
+        assert same.items[:, 0].tolist() == own.items[:, 0].tolist()
+    new = [int(own.items[0, 0]), int(own.items[1, 0])]
+    after = model.recommend([3, 8], histories=continued(model, users, [[n] for n in new], [[5.0], [5.0]]), k=ITEMS)
+    assert not set(after.items[0]) & {new[0], *_seen(model, 3)}
+    assert not set(after.items[1]) & {new[1], *_seen(model, 8)}
+
+
+def _seen(model, user):
+    return model.seen_index_[model.seen_indptr_[user] : model.seen_indptr_[user + 1]].tolist()
 
 
 def test_unknown_item_in_a_history_is_skipped_with_a_warning(model, caplog):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import corank as cr
+import sequence_checks as check
 from corank.models._sequence_options import LOSSES
 from corank.models.sasrec import SASRec
 
@@ -18,16 +19,7 @@ F = torch.nn.functional
 
 @pytest.fixture(scope="module")
 def data():
-    """Cycles of items with a little chance: who has i goes to i + 1 nine times of ten."""
-    rng = np.random.default_rng(4)
-    rows = []
-    for user in range(60):
-        item = int(rng.integers(20))
-        for time in range(int(rng.integers(1, 25))):
-            rows.append((user, item, time))
-            item = (item + 1) % 20 if rng.random() < 0.9 else int(rng.integers(20))
-    user, item, time = np.array(rows).T
-    return cr.from_arrays(user=user, item=item, time=time, duplicates="keep")
+    return check.cycles()
 
 
 SMALL = {"dim": 8, "max_len": 12, "epochs": 3, "batch_size": 16}
@@ -36,25 +28,6 @@ SMALL = {"dim": 8, "max_len": 12, "epochs": 3, "batch_size": 16}
 @pytest.fixture(scope="module", params=["pre", "published"])
 def model(request, data):
     return SASRec(**SMALL, norm=request.param, heads=2, dropout=0.1).fit(data)
-
-
-def history(seed, length, items=20):
-    return np.random.default_rng(seed).integers(0, items, length)
-
-
-def hidden(model, *histories):
-    """Hidden states of all tokens of each history, from one packed batch."""
-    from corank.nn.batches import Batch, pack
-
-    length = np.array([len(one) for one in histories])
-    begin = np.cumsum(length) - length
-    packed = pack(begin, length, slack=6)
-    net, w = model._views()
-    position = torch.from_numpy(model.max_len - length[packed.row] + packed.step)
-    batch = Batch(packed, torch.from_numpy(np.concatenate(histories)[packed.at]), position, None)
-    with torch.no_grad():
-        out = net.encode(w, batch, None).numpy()
-    return [out[packed.last[r] - length[r] + 1 : packed.last[r] + 1] for r in range(length.size)]
 
 
 def twin(model, items):
@@ -96,31 +69,15 @@ def twin(model, items):
 
 
 def test_packed_equals_alone_equals_padded(model):
-    histories = [history(seed, length) for seed, length in enumerate((12, 1, 5, 11, 3, 7, 7))]
-    together = hidden(model, *histories)
-    for one, found in zip(histories, together, strict=True):
-        np.testing.assert_allclose(found, hidden(model, one)[0], rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found, twin(model, one), rtol=1e-4, atol=1e-5)
+    check.check_packed_equals_alone(model, twin)
 
 
 def test_scores_are_those_of_the_last_state(model):
-    histories = [history(seed, length) for seed, length in enumerate((12, 1, 5, 30))]
-    rows = cr.CSR(np.r_[0, np.cumsum([12, 1, 5, 30])], np.concatenate(histories).astype(np.int32), np.ones(48), 20)
-    scores = model._score_histories(rows)
-    for one, found in zip(histories, scores, strict=True):
-        state = twin(model, one[-model.max_len :])[-1]
-        np.testing.assert_allclose(found, model.item_factors_ @ state, rtol=1e-4, atol=1e-4)
+    check.check_scores_are_those_of_the_last_state(model, twin)
 
 
 def test_the_future_does_not_leak(model):
-    one = history(3, 10)
-    before = hidden(model, one, history(4, 8))[0]
-    for t in (1, 5, 9):
-        other = one.copy()
-        other[t] = (other[t] + 1) % 20
-        after = hidden(model, other, history(4, 8))[0]
-        np.testing.assert_allclose(after[:t], before[:t], rtol=1e-5, atol=1e-6)
-        assert (np.abs(after[t:] - before[t:]).max(axis=1) > 1e-6).all()
+    check.check_the_future_does_not_leak(model, least=1e-6)
 
 
 def test_known_users_are_scored_from_their_newest_items(data, model):
@@ -147,22 +104,7 @@ def test_learns_what_comes_next(data):
 
 @pytest.mark.parametrize(("loss", "norm"), [("softmax", "pre"), *((loss, "published") for loss in LOSSES)])
 def test_overfits_eight_sequences(loss, norm):
-    """Random sequences: nothing to learn but themselves. At every place the next item beats all that are not in it.
-
-    (Those that are in it are no negatives of bce.)
-    """
-    rng = np.random.default_rng(5)
-    sequences = [rng.permutation(40)[:9] for _ in range(8)]
-    data = cr.from_arrays(user=np.repeat(np.arange(8), 9), item=np.concatenate(sequences), time=np.tile(range(9), 8))
-    options = {"dim": 32, "max_len": 10, "dropout": 0.0, "lr": 0.003, "epochs": 250, "batch_size": 8, "negatives": 32}
-    model = SASRec(**options, loss=loss, norm=norm).fit(data)
-    codes = [data.items.codes(one) for one in sequences]
-    right = []
-    for own, state in zip(codes, hidden(model, *[own[:8] for own in codes]), strict=True):
-        scores = state @ model.item_factors_.T
-        others = np.setdiff1d(np.arange(len(data.items)), own)
-        right += (scores[range(1, 8), own[2:]] > scores[1:, others].max(axis=1)).tolist()
-    assert np.mean(right) > 0.95
+    assert check.share_of_learned_steps(lambda **o: SASRec(**o, loss=loss, norm=norm)) > 0.95
 
 
 def test_loss_is_that_of_the_formula(data):
@@ -187,25 +129,14 @@ def test_loss_is_that_of_the_formula(data):
     ids=["default", "published", "sse"],
 )
 def test_resumed_training_ends_with_the_same_bits(data, tmp_path, options):
-    make = lambda: SASRec(**{**SMALL, "epochs": 5}, **options)  # noqa: E731
-    whole = make().fit(data)
-    file = tmp_path / "part"
-
-    def die(entry):
-        if entry["epoch"] == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make().fit(data, checkpoint=file, on_epoch=die)
-    again = make().fit(data, checkpoint=file)
-    np.testing.assert_array_equal(again.weights_, whole.weights_)
-    assert [h["loss"] for h in again.history_] == [h["loss"] for h in whole.history_]
+    make = lambda **more: SASRec(**{**SMALL, **options, **more})  # noqa: E731
+    check.check_resumed_training_ends_with_the_same_bits(make, data, tmp_path)
 
 
 def test_any_number_of_threads_where_batches_are_dealt_out(data, monkeypatch):
-    from corank.models import _sequence
+    from corank.models import _sequence_steps
 
-    monkeypatch.setattr(_sequence, "WORTH", 0)
+    monkeypatch.setattr(_sequence_steps, "WORTH", 0)
     found = []
     for count in (1, 2, 3):
         cr.set_threads(count)
@@ -296,11 +227,7 @@ def test_steps_get_shorter_at_the_end(data, monkeypatch):
 
 
 def test_bfloat16_learns_the_same_to_its_precision(data):
-    """Two decimal digits of the activations are lost, and no more: the loss stays, the weights are float32."""
-    plain, half = (SASRec(**SMALL, bf16=bf16).fit(data) for bf16 in (False, True))
-    assert half.weights_.dtype == np.float32
-    assert half.history_[-1]["loss"] == pytest.approx(plain.history_[-1]["loss"], rel=0.02)
-    assert not np.array_equal(half.weights_, plain.weights_)
+    check.check_bfloat16_learns_about_the_same(lambda **more: SASRec(**SMALL, **more), data)
 
 
 def test_defaults_follow_the_shape_of_the_data():

@@ -38,6 +38,20 @@ def test_groups_are_rectangles():
     assert start == packed.at.size
 
 
+@pytest.mark.parametrize("size", [1, 3, 300])
+def test_recent_slots_hold_the_newest_tokens_of_the_sequence(size):
+    length = lengths_of(2)
+    begin = 1000 * np.arange(length.size)
+    packed = batches.pack(begin, length)
+    slots = np.arange(packed.at.size) if packed.real is None else packed.real
+    at, there = batches.recent_slots(packed, size, slots)
+    for slot, places, real in zip(slots[::37], at[::37], there[::37], strict=True):
+        first = begin[packed.row[slot]]
+        expected = [t for t in range(packed.at[slot] - size + 1, packed.at[slot] + 1) if t >= first]
+        assert packed.at[places[real > 0]].tolist() == expected
+        assert real.tolist() == [0] * (size - len(expected)) + [1] * len(expected)
+
+
 def test_padding_is_little():
     length = lengths_of(2, size=128)
     packed = batches.pack(np.zeros_like(length), length)

@@ -48,6 +48,10 @@ def test_sampled_softmax():
     assert value(losses.sampled_softmax, log_weight=math.log(5)) == pytest.approx(
         -math.log(top / (top + 5 * rest)), rel=1e-6
     )
+    rest = 5 * math.exp(-0.4) + 0.5 * math.exp(1.3)
+    assert value(losses.sampled_softmax, log_weight=torch.tensor([5.0, 0.5]).log()) == pytest.approx(
+        -math.log(top / (top + rest)), rel=1e-6
+    )
 
 
 def test_bpr():
@@ -97,17 +101,20 @@ def test_a_negative_of_minus_infinity_was_not_drawn(name):
     assert not some.grad[:, 2].any()
 
 
+@pytest.mark.parametrize("tilt", [0.0, 1.0, 100.0], ids=["no bias", "bias", "bias needs a shift"])
 @pytest.mark.parametrize("scale", [0.5, 40.0], ids=["small", "needs a shift"])
 @pytest.mark.parametrize("rows", [1, 3, 100])
-def test_softmax_is_cross_entropy(scale, rows):
+def test_softmax_is_cross_entropy(scale, rows, tilt):
     generator = torch.Generator().manual_seed(2)
     hidden = (scale * torch.randn(7, 5, generator=generator)).requires_grad_()
     table = torch.randn(11, 5, generator=generator).requires_grad_()
     target = torch.randint(0, 11, (7,), generator=generator)
-    ours = losses.softmax(hidden, table, target, rows)
-    found = torch.autograd.grad(3 * ours, (hidden, table))
-    plain = torch.nn.functional.cross_entropy(hidden @ table.t(), target)
-    expected = torch.autograd.grad(3 * plain, (hidden, table))
+    bias = (tilt * torch.randn(11, generator=generator)).requires_grad_() if tilt else None
+    learned = (hidden, table) if bias is None else (hidden, table, bias)
+    ours = losses.softmax(hidden, table, target, rows, bias=bias)
+    found = torch.autograd.grad(3 * ours, learned)
+    plain = torch.nn.functional.cross_entropy(hidden @ table.t() + (0 if bias is None else bias), target)
+    expected = torch.autograd.grad(3 * plain, learned)
     assert float(ours) == pytest.approx(float(plain), rel=1e-5)
     for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
@@ -117,8 +124,27 @@ def test_softmax_gradient_is_the_difference_quotient():
     generator = torch.Generator().manual_seed(3)
     hidden = torch.randn(4, 3, dtype=torch.float64, generator=generator, requires_grad=True)
     table = torch.randn(6, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    bias = torch.randn(6, dtype=torch.float64, generator=generator, requires_grad=True)
     target = torch.tensor([0, 5, 2, 2])
     assert torch.autograd.gradcheck(lambda h, t: losses.softmax(h, t, target, 3), (hidden, table))
+    assert torch.autograd.gradcheck(lambda h, t, b: losses.softmax(h, t, target, 3, bias=b), (hidden, table, bias))
+
+
+@pytest.mark.parametrize("name", ["softmax", *PAIRWISE])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+def test_a_bias_is_one_more_column_of_the_table(name, shared):
+    """h . v + b = [h, 1] . [v, b]: the same loss and the same gradients."""
+    generator = torch.Generator().manual_seed(4)
+    hidden, table, bias = (torch.randn(shape, generator=generator) for shape in ((5, 3), (9, 3), (9,)))
+    target = torch.randint(0, 9, (5,), generator=generator)
+    negative = torch.randint(0, 9, (4,) if shared else (5, 4), generator=generator)
+    wide = torch.cat([table, bias[:, None]], 1).requires_grad_()
+    expected = losses.next_item_loss(name, torch.cat([hidden, torch.ones(5, 1)], 1), wide, target, negative)
+    bias.requires_grad_(), table.requires_grad_()
+    found = losses.next_item_loss(name, hidden, table, target, negative, bias=bias)
+    assert float(found) == pytest.approx(float(expected), rel=1e-5)
+    both = torch.autograd.grad(found, (table, bias))
+    torch.testing.assert_close(torch.cat([both[0], both[1][:, None]], 1), *torch.autograd.grad(expected, wide))
 
 
 def test_softmax_of_the_wrong_shape_is_a_sentence():

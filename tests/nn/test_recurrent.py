@@ -1,4 +1,4 @@
-"""The GRU layer: torch's own on packed sequences, and its gradient against autograd and against differences."""
+"""Recurrent layers: torch's own GRU on packed sequences, a plain loop, gradients against autograd and differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from corank.nn.batches import by_step, pack  # noqa: E402
-from corank.nn.recurrent import gru  # noqa: E402
+from corank.nn.recurrent import gru, linear_recurrence  # noqa: E402
 
 ALIVE = [4, 4, 2, 1, 1]
 
@@ -62,3 +62,32 @@ def test_packed_sequences_step_by_step():
         assert (packed.step[at] == t).all()
         np.testing.assert_array_equal(packed.row[at], packed.row[slots[:count]])  # in the order of step 0
     assert (np.diff(length[packed.row[slots[: length.size]]]) <= 0).all()
+
+
+def looped(x, alive, decay):
+    """The linear recurrence as it is defined, sequence by sequence."""
+    out, start = torch.zeros_like(x), [sum(alive[:t]) for t in range(len(alive))]
+    for row in range(alive[0]):
+        h = torch.zeros_like(decay)
+        for t, count in enumerate(alive):
+            if row < count:
+                h = decay * h + x[start[t] + row]
+                out = out.index_put((torch.tensor(start[t] + row),), h)
+    return out
+
+
+@pytest.mark.parametrize("alive", [[1], [3], [1, 1, 1, 1], [4, 4, 3, 1], [5, 2, 2, 2, 1, 1, 1]])
+def test_linear_recurrence_is_its_definition(alive):
+    generator = torch.Generator().manual_seed(len(alive))
+    x = torch.randn(sum(alive), 3, dtype=torch.complex128, generator=generator, requires_grad=True)
+    decay = torch.polar(
+        torch.tensor([0.9, 0.5, 0.99]).double(), torch.tensor([0.3, 2.0, 5.0]).double()
+    ).requires_grad_()
+    found, expected = linear_recurrence(x, alive, decay), looped(x, alive, decay)
+    torch.testing.assert_close(found, expected)
+    weight = torch.randn(found.shape, dtype=torch.complex128, generator=generator)
+    mine = torch.autograd.grad((found * weight).real.sum(), (x, decay))
+    theirs = torch.autograd.grad((expected * weight).real.sum(), (x, decay), allow_unused=True)
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, torch.zeros_like(one) if other is None else other)
+    assert torch.autograd.gradcheck(lambda x, decay: linear_recurrence(x, alive, decay), (x, decay))

@@ -10,20 +10,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
+from ..answering.explain import Reasons
 from ..answering.inference import seen_items
+from ..answering.update import Growth, owners
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
-from ..nn import batches
 from ..nn.batches import Batch, Examples
 from ..stored import Lengths, Stored, codes, floats
 from ..training import logger
-from ._sequence_options import SequenceOptions
+from ._sequence_steps import SequenceSteps
 from ._torch import require_torch, torch
 
 if TYPE_CHECKING:
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from ..nn.parameters import Parameter, Weights
     from ..training import Training
 
-PARTS = 2  # of a batch, computed in parallel; a constant, so that results do not depend on the number of threads
-WORTH = 1_000_000  # scores that a batch must compute to be worth dividing
 TOKENS = 4096  # per batch when scoring
-Ints = NDArray[np.int64]
 
 
 class SequenceNetwork(Protocol):
@@ -43,14 +41,17 @@ class SequenceNetwork(Protocol):
 
     @property
     def width(self) -> int:
-        """Size of a hidden state; its first `dim` elements score items by inner products with the table "item"."""
+        """Size of a hidden state; its first elements score items by inner products with the table "item"."""
 
     @property
     def table_std(self) -> float | None:
         """Standard deviation of the initial embeddings; None for Glorot's."""
 
     def parameters(self) -> dict[str, Parameter]:
-        """Shape and role of each parameter; the first is the table "item" (items, dim)."""
+        """Shape and role of each parameter; the first is the table "item" (items, `_item_width`).
+
+        A parameter "item.bias" (items,) is added to the scores: see `SequenceModel.biased`.
+        """
 
     def encode(self, w: Weights, batch: Batch, noise: Any) -> Tensor:
         """Hidden states (slots, width) of all tokens; noise : a `Noise` for dropout, None outside of training."""
@@ -60,8 +61,10 @@ class SequenceNetwork(Protocol):
 
 
 @dataclass(kw_only=True, eq=False)
-class SequenceModel(SequenceOptions):
+class SequenceModel(SequenceSteps):
     """Base class of models that predict the next item of a sequence."""
+
+    biased: ClassVar[bool] = False  # the network has a parameter "item.bias"
 
     # ---- what a subclass writes ----------------------------------------------------------------------------------
 
@@ -71,13 +74,9 @@ class SequenceModel(SequenceOptions):
 
     # ---- what a subclass may write -------------------------------------------------------------------------------
 
-    def _batch_users(self, rng: np.random.Generator, users: Ints) -> Ints:
-        """The user codes that the network sees instead of these, one per sequence."""
-        return users
-
     def _loss(self, net: Any, w: Weights, batch: Examples) -> Tensor:
         """The mean loss of a batch, a scalar."""
-        with self._precision():
+        with self._precision(batch):
             encode = net.encode_last if self.targets == "last" else net.encode
             hidden = encode(w, batch, nn.Noise(batch.seed)).float()
         return self._next_item_loss(w, self._of_targets(hidden, batch), batch)
@@ -89,7 +88,9 @@ class SequenceModel(SequenceOptions):
     # ---- training ------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        require_torch(self)
+        device = self._device()
+        if self.bf16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+            raise CorankError(f"{type(self).__name__}(bf16=True): the device {device} has no bfloat16; leave out bf16")
         if not (np.diff(rows.indptr) > 1).any():
             raise CorankError(
                 f"no user has two items, and {self.name()} learns what comes next: give histories of two items or more"
@@ -98,6 +99,11 @@ class SequenceModel(SequenceOptions):
             raise CorankError(
                 f"{type(self).__name__}(targets='last', window={self.window}): a window is chosen where each user is "
                 "one sequence; prefixes include all earlier ones: leave out window, or use targets='all'"
+            )
+        if self.sampling != "uniform" and self.loss_ in ("bce", "softmax"):
+            raise CorankError(
+                f"{type(self).__name__}(sampling={self.sampling!r}) with loss {self.loss_}: no negatives are shared "
+                "there; choose loss='sampled_softmax', 'gbce', 'bpr', 'bpr_max' or 'top1', or leave out sampling"
             )
         if data.time is None:
             logger.warning("%s: the rows have no times, so their order is taken as the order in time", self.name())
@@ -119,9 +125,11 @@ class SequenceModel(SequenceOptions):
             weight_decay=self.weight_decay,
             l2=self.l2_emb,
             threads=threads(),
+            device=device,
         )
         index = sequences.index.astype(np.int64)
         users = np.flatnonzero(np.diff(sequences.indptr) > 1)
+        negatives = self._shared_negatives(index)
         for epoch in training.epochs(first=first, second=second):
             # A falling learning rate lets the weights settle; it is not yet 0 in the last epoch.
             rest = (1 + self.epochs_ - epoch) / max(1.0, self.cooldown * self.epochs_)
@@ -131,7 +139,7 @@ class SequenceModel(SequenceOptions):
             with trainer.workers() as pool:
                 for step in range(steps):
                     at = slice(step * self.batch_size_, (step + 1) * self.batch_size_)
-                    parts = self._examples(rng, order[at], begin[at], length[at], index, rows)
+                    parts = self._examples(rng, order[at], begin[at], length[at], index, rows, negatives)
                     work = [self._weighted_loss(net, part) for part in parts]
                     loss = trainer.step((epoch - 1) * steps + step + 1, work, pool)
                     count = sum(part.target.shape[0] for part in parts)
@@ -140,69 +148,12 @@ class SequenceModel(SequenceOptions):
             training.report(loss=total / max(1, asked))
         training.check_scores(np.flatnonzero(self.user_length_)[:16])
 
-    def _drawn(self, rng: np.random.Generator, users: Ints, indptr: Array) -> tuple[Ints, Ints, Ints]:
-        """The sequences of an epoch in random order: (user, begin, length), where in all sequences its inputs are."""
-        if self.targets == "last":
-            history, begin, length = batches.prefixes(indptr[users], indptr[users + 1], self.max_len)
-            order = rng.permutation(history.size)
-            return users[history[order]], begin[order], length[order]
-        order = rng.permutation(users)
-        return order, *batches.windows(rng, indptr[order], indptr[order + 1], self.max_len, self.window)
-
     def _remember(self, sequences: CSR) -> None:
         """Keep the most recent items of each user, from which scores are computed."""
         length = np.diff(sequences.indptr)
         self.user_length_ = np.minimum(length, self.max_len)
         recent = np.arange(sequences.index.size) >= np.repeat(sequences.indptr[1:] - self.user_length_, length)
         self.recent_ = sequences.index[recent]
-
-    def _examples(
-        self, rng: np.random.Generator, users: Ints, begin: Ints, length: Ints, index: Ints, rows: CSR
-    ) -> list[Examples]:
-        """The sequences of one step, divided into parts, with all random draws but those of dropout.
-
-        users, begin, length : (b,) of `_drawn`. rows : all interactions, never used as negatives.
-        """
-        items = len(self.items_)
-        targets = users.size if self.targets == "last" else int(length.sum())
-        shared = None
-        if self.loss_ not in ("bce", "softmax"):
-            shared = rng.integers(0, items, self.negatives)
-        seen_as = self._batch_users(rng, users)
-        seed = int(rng.integers(2**62))
-        work = targets * items if self.loss_ == "softmax" else 512 * int(length.sum())
-        parts = PARTS if work > WORTH else 1
-        out = []
-        for number, chosen in enumerate(batches.deal(length, parts)):
-            packed = batches.pack(begin[chosen], length[chosen])
-            item, target = index[packed.at], index[packed.at + 1]  # (s,)
-            if self.sse_coupled:
-                item, target = batches.replace_coupled(rng, item, target, packed.step, self.sse_item, items)
-            else:
-                item = batches.replace(rng, item, self.sse_item, items)
-                target = batches.replace(rng, target, self.sse_target, items)
-            row, asked = packed.row, packed.last if self.targets == "last" else packed.real
-            if asked is not None:
-                target, row = target[asked], row[asked]  # (n,)
-            negative = shared
-            if self.loss_ == "bce":
-                own = rows.take(users[chosen])
-                owner = np.repeat(np.arange(chosen.size, dtype=np.int64), np.diff(own.indptr))
-                negative = batches.negatives(rng, row, (owner, own.index.astype(np.int64)), items, self.negatives)
-            out.append(
-                Examples(
-                    packed,
-                    torch.from_numpy(item),
-                    torch.from_numpy(self.max_len - length[chosen][packed.row] + packed.step),
-                    torch.from_numpy(seen_as[chosen]),
-                    asked,
-                    torch.from_numpy(target),
-                    None if negative is None else torch.from_numpy(negative),
-                    target.size / targets,
-                    (seed, number),
-                )
-            )
-        return out
 
     def _weighted_loss(self, net: SequenceNetwork, batch: Examples) -> Callable[[dict[str, Tensor]], Tensor]:
         """The contribution of one part to the loss of a step, as a function of the weights."""
@@ -212,17 +163,22 @@ class SequenceModel(SequenceOptions):
         """`loss` of hidden states (n, width) and, unless it cancels, of an offset (n,) of all scores of a token."""
         return nn.next_item_loss(
             self.loss_,
-            hidden[:, : self.dim],
+            hidden[:, : self._item_width()],
             w["item"],
             batch.target,
             batch.negative,
             offset=offset,
+            bias=w.get("item.bias"),
             gbce_t=self.gbce_t,
             log_q=self.log_q,
+            log_probability=batch.log_probability,
+            bpreg=self.bpreg,
         )
 
-    def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.bf16)
+    def _precision(self, batch: Batch) -> contextlib.AbstractContextManager[Any]:
+        if not self.bf16:
+            return contextlib.nullcontext()
+        return torch.autocast(batch.item.device.type, torch.bfloat16)
 
     def _stores(self) -> dict[str, Stored]:
         return super()._stores() | {
@@ -241,14 +197,14 @@ class SequenceModel(SequenceOptions):
 
     @property
     def item_factors_(self) -> NDArray[np.float32]:
-        """float32 (items, dim), the embeddings that score items; a view of `weights_`."""
-        return self.weights_[: len(self.items_) * self.dim].reshape(len(self.items_), self.dim)
+        """float32 (items, `_item_width`), the embeddings that score items; a view of `weights_`."""
+        items, width = len(self.items_), self._item_width()
+        return self.weights_[: items * width].reshape(items, width)
 
     def _views(self) -> tuple[Any, dict[str, Tensor]]:
-        """The network and its weights, which share memory with `weights_`."""
-        require_torch(self)
-        net = self._network()
-        return net, nn.Layout(net.parameters()).views(torch.from_numpy(self.weights_))
+        """The network and its weights on the device; on a CPU they share memory with `weights_`."""
+        device, net = self._device(), self._network()
+        return net, nn.Layout(net.parameters()).views(torch.from_numpy(self.weights_).to(device))
 
     def _recent(self, users: Array) -> CSR:
         """The most recent items of training users, in time order."""
@@ -256,6 +212,53 @@ class SequenceModel(SequenceOptions):
         if indptr[-1] != self.recent_.size:
             raise ValueError("the stored sequences have another length than they say")
         return CSR(indptr, self.recent_, np.ones(self.recent_.size, np.float32), len(self.items_)).take(users)
+
+    def _history(self, user: int) -> CSR:
+        return self._recent(np.array([user]))
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        read = slice(max(0, history.index.size - self.max_len), history.index.size)  # what the network sees
+        window = CSR(row_ends([read.stop - read.start]), history.index[read], history.value[read], history.columns)
+        return super()._contributions(user, window, items, scores)
+
+    def _absorb(self, growth: Growth) -> None:
+        """New rows extend what is read of their users; a fresh item gets the mean vector of the items beside it.
+
+        These are the items right before and after it in the sequences of its users; the mean of all items where there
+        are none. The other weights stay as they are.
+        """
+        recent, new = self._recent(np.arange(len(self.users_))), growth.added.sequences()
+        owner = np.concatenate([owners(recent), owners(new)])
+        order = np.argsort(owner, kind="stable")
+        index = np.concatenate([recent.index, new.index])[order]
+        lengths = np.bincount(owner, minlength=len(self.users_))
+        joined = CSR(row_ends(lengths), index, np.ones(index.size, np.float32), len(self.items_))
+        self._remember(joined)
+        self.weights_ = self._grown_weights(growth, joined)
+
+    def _grown_weights(self, growth: Growth, sequences: CSR) -> NDArray[np.float32]:
+        """The weights with a row for each new item in the tables of items, and whatever else has grown."""
+        before: Any = growth.before
+        _, old = before._views()
+        layout = nn.Layout(self._network().parameters())
+        weights = layout.empty()
+        for name, view in layout.views(torch.from_numpy(weights)).items():
+            table = old[name].cpu().numpy()
+            if name in ("item", "input"):
+                table = growth.grown(table, 0, "items")
+                beside(table, growth, sequences)
+            elif table.shape != tuple(view.shape):
+                table = self._grown_table(growth, name, table, len(view))
+            view.numpy()[:] = table
+        return weights
+
+    def _grown_table(self, growth: Growth, name: str, table: Array, rows: int) -> Array:
+        """A parameter of another kind that has more rows now: the new ones are the mean of the others."""
+        if name == "item.bias":
+            return growth.grown_with_means(table, "items")
+        return np.concatenate([table, np.tile(table.mean(axis=0), (rows - len(table), 1))])
 
     def _training_rows(self) -> CSR:
         # Items before the most recent ones are kept without their order, which no score depends on.
@@ -286,8 +289,9 @@ class SequenceModel(SequenceOptions):
         return lambda part: self._scores(vectors[part])
 
     def _scores(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Scores of all items from states (b, width); all zero where the history is empty."""
-        return np.asarray(vectors[:, : self.dim] @ self.item_factors_.T)
+        """Scores of all items from states (b, width), which are zero where the history is empty."""
+        scores = np.asarray(vectors[:, : self._item_width()] @ self.item_factors_.T)
+        return scores + self._views()[1]["item.bias"].cpu().numpy() if self.biased else scores
 
     def _vectors(self, users: Array | None, histories: CSR) -> NDArray[np.float32]:
         """The last hidden state of each history, float32 (b, width); zero where it is empty. users: None if unseen."""
@@ -308,18 +312,29 @@ class SequenceModel(SequenceOptions):
             user = None if codes is None else codes[chosen]
             batch = self._batch(index, stop[chosen] - length[chosen], length[chosen], user)
             with nn.one_thread(), torch.inference_mode():
-                out[chosen] = net.encode_last(w, batch).numpy()
+                out[chosen] = net.encode_last(w, batch).cpu().numpy()
 
-        each(encode, [part for part in np.split(order, cuts) if part.size])
+        parts = [part for part in np.split(order, cuts) if part.size]
+        if self._device().type == "cpu":
+            each(encode, parts)
+        else:
+            for part in parts:  # a GPU has threads of its own
+                encode(part)
         return out
 
-    def _batch(self, index: Ints, begin: Ints, length: Ints, users: Ints | None) -> Batch:
-        """Histories of `length` (b,) items from `begin` (b,) in `index`, as a network reads them."""
-        packed = batches.pack(begin, length)
-        position = self.max_len - length[packed.row] + packed.step
-        return Batch(
-            packed,
-            torch.from_numpy(index[packed.at]),
-            torch.from_numpy(position),
-            None if users is None else torch.from_numpy(users),
-        )
+
+def beside(table: Array, growth: Growth, sequences: CSR) -> None:
+    """Set the rows of the fresh items to the mean of the items that stand next to them in the sequences, in place."""
+    fresh = growth.fresh
+    known = np.setdiff1d(np.unique(growth.old.index), fresh)
+    total = np.zeros((len(table), table.shape[1]), np.float64)
+    count = np.zeros(len(table))
+    same_user = np.diff(owners(sequences)) == 0
+    first, second = sequences.index[:-1][same_user], sequences.index[1:][same_user]
+    for one, other in ((first, second), (second, first)):
+        pairs = np.isin(one, fresh) & ~np.isin(other, fresh)
+        np.add.at(total, one[pairs], table[other[pairs]])
+        count += np.bincount(one[pairs], minlength=len(table))
+    table[fresh] = table[known].mean(axis=0)
+    found = fresh[count[fresh] > 0]
+    table[found] = total[found] / count[found, None]

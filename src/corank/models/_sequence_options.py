@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from ..cost import DENSE, KERNEL, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
 from ..errors import CorankError
-from ..model import Model
 from ..nn.batches import prefixes
+from ..nn.negatives import SAMPLING
 from ..params import param
 from ..stored import Number, Stored, word
+from ._torch import TorchModel
 
 LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
 
 
 @dataclass(kw_only=True, eq=False)
-class SequenceOptions(Model):
+class SequenceOptions(TorchModel):
     """The hyper-parameters of models that predict the next item of a sequence."""
 
     dim: int = param(
         64, "size of the item embeddings and of the hidden states", low=1, high=4096, search=(32, 128), log=True
     )
-    blocks: int = param(2, "layers of the network", low=0, high=64, search=(1, 3))
     max_len: int = param(200, "number of most recent items of a user that are read", low=1, high=100_000)
     dropout: float | None = param(
         None,
@@ -49,8 +49,16 @@ class SequenceOptions(Model):
     negatives: int = param(
         1024, "number of negatives: per position for bce, shared by the batch for others; softmax uses all items", low=1
     )
+    sampling: str = param(
+        "uniform",
+        "how shared negatives are drawn: uniform; popular, by the number of interactions to the power sampling_power; "
+        "batch, the targets of the step",
+        choices=SAMPLING,
+    )
+    sampling_power: float = param(0.75, "exponent of the number of interactions (sampling popular)", low=0.0, high=4.0)
     gbce_t: float = param(0.75, "calibration of loss gbce: 0 is bce, 1 is unbiased", low=0.0, high=1.0)
-    log_q: bool = param(False, "correct loss sampled_softmax for the number of negatives")
+    log_q: bool = param(False, "correct loss sampled_softmax for the number of negatives and how they are drawn")
+    bpreg: float = param(1.0, "loss bpr_max: regularisation of the scores of negatives", low=0.0)
     lr: float = param(1e-3, "learning rate of Adam", low=1e-9, search=(3e-4, 3e-3), log=True)
     cooldown: float = param(
         0.0, "final fraction of the epochs in which the learning rate falls linearly to 0", low=0.0, high=1.0
@@ -119,13 +127,23 @@ class SequenceOptions(Model):
             "epochs_": Number(low=1, whole=True),
         }
 
-    def _width(self) -> int:
-        """Size of a hidden state, before there is a network."""
+    def _item_width(self) -> int:
+        """Size of the vectors that score items; the first elements of a hidden state are multiplied with them."""
         return self.dim
 
+    # ---- what depends on the network, in rough numbers ---------------------------------------------------------------
+
     def _weight_count(self, size: Size) -> float:
-        """Roughly the number of weights."""
-        return size.items * self.dim + self._width() * (self.max_len + 12.0 * self.blocks * self._width())
+        """Number of weights."""
+        raise NotImplementedError
+
+    def _forward_work(self, lengths: NDArray[np.int64]) -> tuple[float, float]:
+        """Of a forward pass over sequences of these lengths: multiply-adds of matrix products, single operations."""
+        raise NotImplementedError
+
+    def _kept(self, lengths: NDArray[np.int64]) -> float:
+        """Numbers that a step with sequences of these lengths keeps for the backward pass."""
+        return 20.0 * self.dim * float(lengths.sum())
 
     def _scored(self, size: Size) -> int:
         """Items that are scored at each position in training."""
@@ -140,38 +158,37 @@ class SequenceOptions(Model):
 
     def _cost(self, size: Size) -> Cost:
         lengths = self._sequence_lengths(size)
-        tokens, squares = float(lengths.sum()), float(np.square(lengths, dtype=np.float64).sum())
-        targets = lengths.size if self.targets == "last" else tokens
-        width, steps = self._width(), lengths.size / (self.batch_size or 1)
-        layers, scores = tokens * self.blocks * width, targets * self._scored(size)
-        work = 3 * DENSE * (12 * layers * width + scores * self.dim + 2 * squares * width)
+        targets = lengths.size if self.targets == "last" else float(lengths.sum())
+        scores, steps = targets * self._scored(size), lengths.size / (self.batch_size or 1)
+        products, single = self._forward_work(lengths)
+        work = 3 * DENSE * (products + scores * self._item_width())
         # Element by element: layers and losses of each token, and in each step Adam on all weights.
-        work += KERNEL * (60 * layers + 6 * scores)
+        work += KERNEL * (single + 6 * scores)
         return Cost(SORTED * size.rows, work + steps * (5e-3 + 8 * KERNEL * self._weight_count(size)))
 
     def _memory(self, size: Size) -> float:
         lengths = np.sort(self._sequence_lengths(size))[-(self.batch_size or 1) :]  # of the largest step
-        tokens, longest = float(lengths.sum()), float(lengths.max(initial=0))
-        targets = lengths.size if self.targets == "last" else tokens
-        kept = self.blocks * (30.0 * self._width() + self._attention_kept(longest)) + 20.0 * self.dim
+        targets = lengths.size if self.targets == "last" else float(lengths.sum())
         copies = 4 + self.stops_early  # weights, two moments and a gradient
-        numbers = copies * self._weight_count(size) + tokens * kept + self._loss_numbers(size, targets)
+        numbers = copies * self._weight_count(size) + self._kept(lengths) + self._loss_numbers(size, targets)
         return rows_memory(size, 3) + 4.0 * numbers
 
     def _loss_numbers(self, size: Size, targets: float) -> float:
         """Numbers that the loss of a step takes: scores, and the gradient of the items."""
         if self.loss == "softmax":  # some states at a time; the gradient is made in two orders, in each of two parts
-            return 2.0 * size.items * (256 + 2 * self.dim)
+            return 2.0 * size.items * (256 + 2 * self._item_width())
         scored = targets * self.negatives
         # bce draws negatives for each position, and gathers their vectors.
-        return scored * (6 + 3.0 * self.dim) if self.loss == "bce" else 4.0 * scored
-
-    def _attention_kept(self, longest: float) -> float:
-        """Attention weights per position and block that are kept for the backward pass."""
-        return 0.0
+        return scored * (6 + 3.0 * self._item_width()) if self.loss == "bce" else 4.0 * scored
 
     def _smaller(self, size: Size, free: int | None) -> str:
         return "choose a smaller dim, batch_size or max_len, or loss='sampled_softmax' with fewer negatives"
+
+
+def rounded_to_heads(width: int, heads: int, size: int) -> int:
+    """`size`, a part of the hidden size `width`, changed so that `heads` divide the whole; at least 1."""
+    less = width % heads
+    return size - less if size > less else size + (heads - less) % heads
 
 
 def check_heads(model: SequenceOptions, heads: int, width: int) -> None:

@@ -5,8 +5,9 @@ The network comes first, then the model. What all sequence models share (trainin
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from .. import nn
 from ..cost import Size
 from ..params import param
-from ._sequence import SequenceModel
-from ._sequence_options import check_heads
+from ._layered import LayeredModel
+from ._sequence_options import check_heads, rounded_to_heads
 from ._torch import F, torch
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class BSARecNetwork:
         x = nn.rows(w["item"], batch.item) + nn.rows(w["position"], batch.position)  # (s, d)
         x = nn.dropout(self.norm(w, "norm", x), self.dropout, noise)  # (s, d)
         longest = batch.packed.groups[0][1]
-        kernel = torch.from_numpy(low_pass(self.max_len, self.waves, longest))  # (longest, longest)
+        kernel = nn.beside(x, low_pass(self.max_len, self.waves, longest))  # (longest, longest)
         for b in range(self.blocks):
             y = self.alpha * self.filtered(w, b, x, batch.packed, kernel, noise)  # (s, d)
             y = y + (1 - self.alpha) * self.attended(w, b, x, batch.packed, noise)  # (s, d)
@@ -80,7 +81,8 @@ class BSARecNetwork:
 
     def encode_last(self, w: Weights, batch: Batch, noise: Noise | None = None) -> Tensor:
         """Hidden states (b, d) of the last token of each sequence."""
-        return self.encode(w, batch, noise)[torch.from_numpy(batch.packed.last)]
+        x = self.encode(w, batch, noise)  # (s, d)
+        return x[nn.beside(x, batch.packed.last)]
 
     def attended(self, w: Weights, b: int, x: Tensor, packed: Packed, noise: Noise | None) -> Tensor:
         """LN(x + W attention(x)), (s, d)."""
@@ -113,7 +115,7 @@ def filter_sequences(x: Tensor, packed: Packed, kernel: Tensor) -> Tensor:
     """The filter of each sequence by itself, (s, d) from x (s, d)."""
     if packed.real is not None:  # padding must not leak into the tokens
         keep = x.new_zeros(x.shape[0], 1)
-        keep[torch.from_numpy(packed.real)] = 1
+        keep[nn.beside(x, packed.real)] = 1
         x = x * keep
     found, start = [], 0
     for count, slots in packed.groups:
@@ -124,7 +126,7 @@ def filter_sequences(x: Tensor, packed: Packed, kernel: Tensor) -> Tensor:
 
 
 @dataclass(kw_only=True, eq=False)
-class BSARec(SequenceModel):
+class BSARec(LayeredModel):
     """BSARec: next-item prediction by self-attention beside a low-pass filter over the sequence (Shin et al. 2024).
 
     Self-attention smooths a sequence. Each block adds what attention loses: `alpha` times a filter that passes the
@@ -160,6 +162,11 @@ class BSARec(SequenceModel):
     max_len: int = param(50, "number of most recent items of a user that are read", low=1, high=100_000)
 
     by_default: ClassVar[bool] = False  # an epoch reads every prefix: many times the work of the other models
+
+    def _feasible(self, searched: Collection[str]) -> Self:
+        if "dim" not in searched:
+            return self
+        return self._copy(dim=rounded_to_heads(self.dim, self.heads, self.dim))
 
     def _network(self) -> BSARecNetwork:
         check_heads(self, self.heads, self.dim)

@@ -15,8 +15,7 @@ from .. import nn
 from ..cost import Cost, Size
 from ..nn.batches import by_step
 from ..params import param
-from ._sequence import SequenceModel
-from ._torch import torch
+from ._layered import LayeredModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,22 +64,22 @@ class GRUNetwork:
     def encode_last(self, w: Weights, batch: Batch, noise: Noise | None = None) -> Tensor:
         """Hidden states (b, d) of the last token of each sequence."""
         x, place = self.states(w, batch, noise)  # (n, d), (s,)
-        return x.index_select(0, place[torch.from_numpy(batch.packed.last)])  # (b, d)
+        return x.index_select(0, place[nn.beside(x, batch.packed.last)])  # (b, d)
 
     def states(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
         """Hidden states (n, d) step by step, and the row of each slot in them (s,)."""
         slots, alive, place = by_step(batch.packed)  # (n,), (steps,), (s,)
         table = w["item" if self.tied else "input"]  # (items, d)
-        x = nn.rows(table, batch.item[torch.from_numpy(slots)]) * math.sqrt(self.dim)  # (n, d)
+        x = nn.rows(table, batch.item[nn.beside(batch.item, slots)]) * math.sqrt(self.dim)  # (n, d)
         for b in range(self.blocks):
             x = nn.dropout(x, self.dropout, noise)  # (n, d)
             gates = w[f"{b}.in"], w[f"{b}.state"], w[f"{b}.in.bias"], w[f"{b}.state.bias"]  # (3 d, d) and (3 d,), twice
             x = nn.gru(x, alive.tolist(), *gates)  # (n, d)
-        return nn.dropout(x, self.dropout, noise), torch.from_numpy(place)
+        return nn.dropout(x, self.dropout, noise), nn.beside(x, place)
 
 
 @dataclass(kw_only=True, eq=False)
-class GRU4Rec(SequenceModel):
+class GRU4Rec(LayeredModel):
     """GRU4Rec: next-item prediction by a recurrent network over the items of a user (Hidasi et al. 2016).
 
     Gated recurrent units (GRU) read the last `max_len` items of a user one after the other. The inner product of the
@@ -89,11 +88,12 @@ class GRU4Rec(SequenceModel):
 
         - log( exp(h_t . v_next) / sum_i exp(h_t . v_i) )
 
-    The losses of the papers are available: `loss="top1"` (2016) and `loss="bpr_max"` (2018) with `negatives` items
-    shared by all users of a step. Instead of session-parallel mini-batches, which truncate gradients at batch
-    boundaries, each step backpropagates through whole sequences. Dropout is applied to the inputs of each layer and to
-    the last states. `tied=False` uses a separate embedding table for the inputs. `sse_item` and `sse_target` replace
-    inputs and targets by random items in training (stochastic shared embeddings).
+    The losses of the papers are available: `loss="top1"` with `sampling="batch"` (2016) and `loss="bpr_max"` with
+    `sampling="popular"` (2018, GRU4Rec+), where `negatives` items are shared by all users of a step. Instead of
+    session-parallel mini-batches, which truncate gradients at batch boundaries, each step backpropagates through whole
+    sequences. Dropout is applied to the inputs of each layer and to the last states. `tied=False` uses a separate
+    embedding table for the inputs. `sse_item` and `sse_target` replace inputs and targets by random items in training
+    (stochastic shared embeddings).
 
     Use it as the recurrent baseline beside `SASRec`, and where recent items matter much more than older ones. Ratings
     are not used. Unseen users are scored by running the network over their history, without any training.

@@ -6,9 +6,9 @@ The network comes first, then the model. What all sequence models share (trainin
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from ..answering.histories import read_histories
 from ..answering.inference import require_fitted, user_codes
 from ..errors import CorankError
 from ..params import param
-from ._sequence import SequenceModel
-from ._sequence_options import check_heads
+from ._layered import LayeredModel
+from ._sequence_options import check_heads, rounded_to_heads
 from ._torch import F, torch
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class SASRecNetwork:
         x = self.placed(w, x, batch, noise)  # (s, d)
         for b in range(self.blocks - 1):
             x = self.block(w, b, x, batch.packed, noise)  # (s, d)
-        last = torch.from_numpy(batch.packed.last)  # (b,)
+        last = nn.beside(x, batch.packed.last)  # (b,)
         x = self.last_block(w, x, batch.packed, noise) if self.blocks else x[last]  # (b, d)
         return self.norm(w, "norm", x)  # (b, d)
 
@@ -133,7 +133,7 @@ class SASRecNetwork:
         """The last block for the last token of each sequence, (s, d) to (b, d); no keys and values are computed."""
         b, d = self.blocks - 1, self.width
         matrix, bias = w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
-        last = x[torch.from_numpy(packed.last)]  # (b, d)
+        last = x[nn.beside(x, packed.last)]  # (b, d)
         normed = self.norm(w, f"{b}.first", last)  # (b, d)
         q = F.linear(normed, matrix[:d], bias[:d])  # (b, d)
         tokens = self.norm(w, f"{b}.first", x) if self.form == "pre" else x  # (s, d)
@@ -158,7 +158,7 @@ class SASRecNetwork:
 
 
 @dataclass(kw_only=True, eq=False)
-class SASRec(SequenceModel):
+class SASRec(LayeredModel):
     """SASRec: next-item prediction by causal self-attention over the items of a user (Kang and McAuley 2018).
 
     A transformer reads the last `max_len` items of a user. The inner product of its state h_t at position t with the
@@ -197,6 +197,12 @@ class SASRec(SequenceModel):
         dropped = self.norm == "published" if self.attention_dropout is None else self.attention_dropout > 0
         return 4.0 * self.heads * longest if dropped else 0.0
 
+    def _feasible(self, searched: Collection[str]) -> Self:
+        size = next((name for name in ("dim", "dim_user") if name in searched), None)
+        if size is None:
+            return self
+        return self._copy(**{size: rounded_to_heads(self._width(), self.heads, getattr(self, size))})
+
     def _network(self) -> SASRecNetwork:
         return SASRecNetwork(**self._sizes())
 
@@ -233,4 +239,4 @@ class SASRec(SequenceModel):
         with torch.inference_mode():
             batch = self._batch(item, zero, length, None if codes is None else codes.astype(np.int64))
             found = net.attention_weights(w, batch)
-        return {"items": self.items_.ids[item].tolist(), "weights": found.numpy()}
+        return {"items": self.items_.ids[item].tolist(), "weights": found.cpu().numpy()}

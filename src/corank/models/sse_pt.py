@@ -6,6 +6,7 @@ What differs from SASRec is here: the user embeddings, their replacement in trai
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import nn
+from ..answering.update import Growth
 from ..cost import Size
 from ..data import CSR, Dataset
 from ..errors import CorankError
@@ -48,10 +50,9 @@ class SSEPTNetwork(SASRecNetwork):
 
     def user_vectors(self, w: Weights, batch: Batch) -> Tensor:
         """Embedding (s, dim_user) of the user of each token; for unseen users the mean of all user embeddings."""
-        row = torch.from_numpy(batch.packed.row)  # (s,)
-        if batch.user is None:
-            return w["user"].mean(0, keepdim=True).expand(row.shape[0], -1)  # (s, dim_user)
-        return nn.rows(w["user"], torch.from_numpy(self.user_row[batch.user.numpy()]))[row]  # (s, dim_user)
+        user = None if batch.user is None else nn.beside(w["user"], self.user_row)[batch.user]  # (b,)
+        vectors = nn.rows_or_mean(w["user"], user, batch.packed.last.size)  # (b, dim_user)
+        return vectors[nn.beside(w["user"], batch.packed.row)]  # (s, dim_user)
 
     def inputs(self, w: Weights, batch: Batch, user: Tensor | None = None) -> Tensor:
         """[item; user] (s, d), each scaled by the square root of its size; user : `user_vectors`, where known."""
@@ -121,6 +122,17 @@ class SSEPT(SASRec):
             self.user_row_ = np.unique([str(label) for label in labels], return_inverse=True)[1].astype(np.int64)
         super()._fit(data, rows, training)
 
+    def _pointless(self, data: Dataset) -> Collection[str]:
+        # Where all users share one vector, another user in place of this one is no change.
+        return (*super()._pointless(data), "sse_user") if self.share == "everyone" else super()._pointless(data)
+
+    def _absorb(self, growth: Growth) -> None:
+        """As in `SequenceModel`; new users share one vector, the mean of all users (and groups)."""
+        new = np.setdiff1d(np.arange(len(self.users_)), growth.users)
+        shared = 0 if self.share == "everyone" else int(self.user_row_.max()) + 1
+        self.user_row_[new] = shared
+        super()._absorb(growth)
+
     def _stores(self) -> dict[str, Stored]:
         # Before the weights: their number depends on it.
         return {"user_row_": codes("users", below="users", dtype="int64")} | super()._stores()
@@ -137,7 +149,7 @@ class SSEPT(SASRec):
     def _loss(self, net: Any, w: Weights, batch: Examples) -> Tensor:
         """The mean loss of a batch, with the user's part of the scores: sqrt(dim_user) h_user . u, the same for all."""
         user = net.user_vectors(w, batch)  # (s, dim_user)
-        with self._precision():
+        with self._precision(batch):
             transform = net.transform_last if self.targets == "last" else net.transform
             hidden = transform(w, net.inputs(w, batch, user), batch, nn.Noise(batch.seed)).float()
         hidden, user = self._of_targets(hidden, batch), batch.of_targets(user)  # (n, d), (n, dim_user)

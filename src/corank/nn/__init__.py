@@ -6,9 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .additive import additive_attention as additive_attention
     from .attention import attend as attend
     from .attention import attend_last as attend_last
     from .attention import attention_weights as attention_weights
+    from .devices import beside as beside
+    from .devices import send as send
     from .loop import Trainer as Trainer
     from .loop import one_thread as one_thread
     from .losses import next_item_loss as next_item_loss
@@ -23,13 +26,18 @@ if TYPE_CHECKING:
     from .rating_graph import feature_layer as feature_layer
     from .rating_graph import feature_parameters as feature_parameters
     from .recurrent import gru as gru
+    from .recurrent import linear_recurrence as linear_recurrence
     from .sparse import Pattern as Pattern
     from .tables import rows as rows
+    from .tables import rows_or_mean as rows_or_mean
 
 HOME = {
+    "additive_attention": "additive",
     "attend": "attention",
     "attend_last": "attention",
     "attention_weights": "attention",
+    "beside": "devices",
+    "send": "devices",
     "Trainer": "loop",
     "one_thread": "loop",
     "next_item_loss": "losses",
@@ -45,7 +53,9 @@ HOME = {
     "feature_parameters": "rating_graph",
     "Pattern": "sparse",
     "gru": "recurrent",
+    "linear_recurrence": "recurrent",
     "rows": "tables",
+    "rows_or_mean": "tables",
 }
 
 

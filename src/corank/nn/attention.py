@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from .batches import Packed
+from .devices import beside
 from .noise import Noise, dropout
 
 
@@ -36,7 +37,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, p: float, noise: Noise | None) -> T
 def _scores(q: Tensor, k: Tensor) -> Tensor:
     """q . k / sqrt(d / heads), -inf where the key is newer than the query: (..., L, L)."""
     L = q.shape[-2]
-    future = torch.full((L, L), -math.inf).triu_(1)
+    future = torch.full((L, L), -math.inf, device=q.device).triu_(1)
     return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + future
 
 
@@ -62,14 +63,14 @@ def attend_last(
     query = q.view(-1, heads, d // heads).transpose(0, 1)  # (h, b, d / h)
     probe = query @ key.view(heads, d // heads, d) / math.sqrt(d // heads)  # (h, b, d)
     probe = probe.transpose(0, 1)  # (b, h, d)
-    last = torch.from_numpy(packed.last)
+    last = beside(x, packed.last)
     mean, order, start = [], [], 0  # of the tokens, weighted by attention
     for count, slots in packed.groups:
         stop = start + count * slots
-        owner = torch.from_numpy(packed.row[start:stop:slots])
-        ends = last[owner] - torch.arange(start, stop, slots)  # step of the last token
+        owner = beside(x, packed.row[start:stop:slots])
+        ends = last[owner] - torch.arange(start, stop, slots, device=x.device)  # step of the last token
         tokens = x[start:stop].view(count, slots, d)
-        beyond = torch.arange(slots)[None, :] > ends[:, None]  # padding
+        beyond = torch.arange(slots, device=x.device)[None, :] > ends[:, None]  # padding
         scores = (probe[owner] @ tokens.transpose(1, 2)).masked_fill(beyond[:, None, :], -math.inf)
         mean.append(dropout(torch.softmax(scores, -1), p, noise) @ tokens)
         order.append(owner)

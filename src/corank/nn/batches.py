@@ -52,12 +52,13 @@ class Examples(Batch):
     negative: Tensor | None  # int64 (n, k) per token, (k,) shared by all tokens, or none
     weight: float  # of this part in the loss of the step: its fraction of the targets
     seed: tuple[int, int]  # of dropout
+    log_probability: Tensor | None = None  # float32 (k,) of shared negatives in one draw; None: uniform
 
     def of_targets(self, x: Tensor) -> Tensor:
         """The rows of x (s, ...) that predict a target, (n, ...)."""
-        import torch
+        from .devices import beside
 
-        return x if self.asked is None else x[torch.from_numpy(self.asked)]
+        return x if self.asked is None else x[beside(x, self.asked)]
 
 
 def pack(begin: Ints, length: Ints, slack: int = SLACK) -> Packed:
@@ -114,6 +115,25 @@ def by_step(packed: Packed) -> tuple[Ints, Ints, Ints]:
     place = np.zeros(packed.at.size, np.int64)
     place[slots] = np.arange(slots.size)
     return slots, np.bincount(step), place
+
+
+def recent_slots(packed: Packed, size: int, slots: Ints) -> tuple[Ints, NDArray[np.float32]]:
+    """The `size` most recent tokens of the sequence up to each of `slots` (n,), the newest last: (at, there).
+
+    at : (n, size) their slots, or any slot where the sequence has no such token. there : float32 (n, size), 0 in that
+        case, else 1.
+    """
+    back = np.arange(size - 1, -1, -1)
+    there = packed.step[slots][:, None] >= back
+    return np.where(there, slots[:, None] - back, slots[:, None]), there.astype(np.float32)
+
+
+def targets(begin: Ints, length: Ints, every: bool) -> Ints:
+    """Where in the store the targets of a step are: the token after each input, or after the last one."""
+    if not every:
+        return begin + length
+    ends = np.cumsum(length)
+    return np.arange(1, 1 + int(length.sum())) + np.repeat(begin - ends + length, length)
 
 
 def deal(length: Ints, parts: int) -> list[Ints]:

@@ -5,6 +5,7 @@ by a single thread with its own gradient, and the gradients are added in order. 
 intra-op threads, which synchronise after each of hundreds of small operations.
 
 All state is in numpy arrays that are updated in place (weights and two moments), so that a checkpoint can restore them.
+On another device than the CPU there are copies, which are brought there and back once per epoch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .devices import CPU
 from .parameters import Layout
 from .tables import add_gradient, with_sink
 
@@ -32,7 +34,7 @@ class Trainer:
     first, second : Adam's moments, arrays like weights, zero before the first step.
     lr : learning rate. weight_decay : of tables and matrices; biases and gains are not decayed.
     l2 : regularisation of the tables, l2 / 2 times their squared norm in the loss.
-    threads : number of parts of a batch that are computed in parallel.
+    threads : number of parts of a batch that are computed in parallel. device : where they are computed.
     """
 
     def __init__(
@@ -48,16 +50,17 @@ class Trainer:
         weight_decay: float = 0.0,
         l2: float = 0.0,
         threads: int = 1,
+        device: torch.device = CPU,
     ) -> None:
-        self.layout, self.threads, self.l2 = layout, threads, l2
-        self.flat = torch.from_numpy(weights)
-        self.total = torch.from_numpy(layout.empty())
+        self.layout, self.threads, self.l2, self.device = layout, threads, l2, device
+        self.host = [torch.from_numpy(array) for array in (weights, first, second)]
+        self.flat, *self.moments = (tensor.to(device) for tensor in self.host)  # on a CPU, the same tensors
+        self.total = torch.from_numpy(layout.empty()).to(device)
         self.tables = {name: view for name, view in layout.views(self.total).items() if name in layout.tables}
         self.rest = layout.tables_end
         self.grads: list[Tensor] = []
         self.leaves: list[dict[str, Tensor]] = []
-        self.options = {"lr": lr, "betas": betas, "eps": eps}
-        self.moments = torch.from_numpy(first), torch.from_numpy(second)
+        self.options = {"lr": lr, "betas": betas, "eps": eps, "fused": device.type in ("cpu", "cuda")}
         self.optimizer = self._optimizer(weight_decay)
 
     def _optimizer(self, weight_decay: float) -> torch.optim.Optimizer:
@@ -70,16 +73,17 @@ class Trainer:
                 groups.append({"params": [part], "weight_decay": decay})
                 self.slices.append((part, slice(start, stop)))
         kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
-        made: torch.optim.Optimizer = kind(groups, fused=True, **self.options)  # type: ignore[arg-type]
+        made: torch.optim.Optimizer = kind(groups, **self.options)  # type: ignore[arg-type]
         for part, at in self.slices:
             first, second = (moment[at] for moment in self.moments)
-            made.state[part] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
+            step = torch.zeros((), device=self.device if self.options["fused"] else CPU)
+            made.state[part] = {"step": step, "exp_avg": first, "exp_avg_sq": second}
         return made
 
     def _leaves(self, number: int) -> None:
         """Create the leaves (parameters with gradients of their own) of the parts up to `number`."""
         while len(self.leaves) <= number:
-            grad = self.total if number == 0 else torch.from_numpy(self.layout.empty())
+            grad = self.total if number == 0 else torch.from_numpy(self.layout.empty()).to(self.device)
             leaves = self.layout.views(self.flat)
             for name, view in self.layout.views(grad).items():
                 if name in self.tables:
@@ -122,13 +126,21 @@ class Trainer:
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[ThreadPoolExecutor | None]:
-        """A thread pool for the parts of batches; torch uses a single thread within each part."""
+        """For one epoch: a thread pool for the parts of batches; torch uses a single thread within each part."""
+        self._copy(self.host, [self.flat, *self.moments])
         with one_thread():
-            if self.threads <= 1:
+            if self.threads <= 1 or self.device.type != "cpu":
                 yield None
-                return
-            with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                yield pool
+            else:
+                with ThreadPoolExecutor(self.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                    yield pool
+        self._copy([self.flat, *self.moments], self.host)
+
+    def _copy(self, source: list[Tensor], to: list[Tensor]) -> None:
+        """To the device and back; a checkpoint may have changed the arrays since."""
+        for one, other in zip(source, to, strict=True):
+            if one is not other:
+                other.copy_(one)
 
 
 @contextlib.contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,13 @@ class Parameter:
         matrix: weights of a layer; Glorot uniform at the start, as tables are by default.
         bias: zero at the start, no weight decay. gain: one at the start, no weight decay.
     stacked : how many matrices stand below each other in this one; Glorot's bound is that of each of them.
+    start : initial values (of `shape`) from a generator, where they are not those of the role.
     """
 
     shape: tuple[int, ...]
     role: Role
     stacked: int = 1
+    start: Callable[[np.random.Generator], NDArray[np.floating[Any]]] | None = None
 
     @property
     def size(self) -> int:
@@ -76,7 +78,7 @@ class Layout:
         return whole[skip : skip + self.size]
 
     def initial_weights(self, rng: np.random.Generator, table_std: float | None = None) -> NDArray[np.float32]:
-        """Random tables and matrices (Glorot uniform), zero biases, unit gains.
+        """Random tables and matrices (Glorot uniform), zero biases, unit gains; a `start` of its own comes first.
 
         table_std : standard deviation of the tables instead of Glorot's, which grows as tables get shorter: in a small
             catalogue the random part of the embeddings would then outweigh the learned one.
@@ -84,7 +86,9 @@ class Layout:
         flat = self.empty()
         for name, parameter in self.parameters.items():
             part = flat[self.offset[name] : self.offset[name] + parameter.size]
-            if parameter.role == "gain":
+            if parameter.start is not None:
+                part[:] = parameter.start(rng).ravel()
+            elif parameter.role == "gain":
                 part[:] = 1
             elif parameter.role != "bias":
                 fan_out, fan_in = parameter.shape[0] // parameter.stacked, parameter.shape[1]

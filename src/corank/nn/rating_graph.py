@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .devices import CPU, send
 from .noise import Noise
 from .parameters import Parameter, Weights
 from .sparse import Pattern, sampled_matmul, sparse_matmul
@@ -43,6 +44,7 @@ class RatingGraph:
     features : of the nodes of a side, (nodes, columns).
     degrees : of the nodes of a side, where they are not those of these edges: an unseen user's history is only one of
         the ratings that an item has.
+    device : where messages are summed; the features must be there too.
     """
 
     user: Ints
@@ -55,7 +57,9 @@ class RatingGraph:
     shrink: float = 0.0
     features: dict[Side, Features] = field(default_factory=dict)
     degrees: dict[Side, Floats] = field(default_factory=dict)
+    device: torch.device = CPU
     _patterns: dict[tuple[Side, bool], Pattern] = field(default_factory=dict)
+    _sent: dict[Side, Tensor] = field(default_factory=dict)
 
     def nodes(self, side: Side) -> int:
         """Number of users or of items."""
@@ -72,7 +76,7 @@ class RatingGraph:
         weight = (1 / self._degrees(side, seen))[receiver]
         if self.symmetric:
             weight = np.sqrt(weight / self._degrees(OTHER[side], seen)[sender])
-        return torch.from_numpy(np.where(seen > 0, weight, 0).astype(np.float32))
+        return send(np.where(seen > 0, weight, 0).astype(np.float32), self.device)
 
     def _degrees(self, side: Side, seen: Floats) -> NDArray[Any]:
         given: NDArray[Any] | None = self.degrees.get(side)
@@ -84,17 +88,23 @@ class RatingGraph:
         if noise is None or rate <= 0:
             return weight
         other = OTHER[side]
-        return weight * noise.mask((self.nodes(other),), rate)[self.ends(other)]
+        return weight * noise.mask((self.nodes(other),), rate, self.device)[self._places(other)]
 
     def draw_warm(self, side: Side, cold: float, noise: Noise | None) -> Tensor | None:
         """Nodes of this side that keep their ratings in this step, bool (nodes,); None: all of them."""
         if noise is None or cold <= 0:
             return None
-        return noise.mask((self.nodes(side),), cold) > 0
+        return noise.mask((self.nodes(side),), cold, self.device) > 0
 
     def only_warm(self, side: Side, weight: Tensor, warm: Tensor | None) -> Tensor:
         """The weights (n,), 0 for all edges of the nodes of this side that `draw_warm` left out."""
-        return weight if warm is None else weight * warm[self.ends(side)]
+        return weight if warm is None else weight * warm[self._places(side)]
+
+    def _places(self, side: Side) -> Tensor:
+        """`ends` on the device."""
+        if side not in self._sent:
+            self._sent[side] = send(self.ends(side).astype(np.int64), self.device)
+        return self._sent[side]
 
     def aggregate(self, side: Side, weight: Tensor, messages: Tensor, *, per_level: bool = False) -> Tensor:
         """Weighted sums of the messages that nodes of this side receive along their edges.
@@ -113,7 +123,7 @@ class RatingGraph:
             row = self.ends(side).astype(np.int64) * levels + self.level if per_level else self.ends(side)
             column = self.ends(other).astype(np.int64) * levels + self.level
             shape = self.nodes(side) * (levels if per_level else 1), self.nodes(other) * levels
-            self._patterns[side, per_level] = Pattern(row, column, shape)
+            self._patterns[side, per_level] = Pattern(row, column, shape, self.device)
         return self._patterns[side, per_level]
 
 

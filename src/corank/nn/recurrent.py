@@ -1,30 +1,36 @@
-"""A layer of gated recurrent units over packed sequences, with a hand-written backward pass.
+"""Recurrent layers over packed sequences, with hand-written backward passes.
 
 The backward pass of torch's own GRU takes several times as long as the forward pass, because it adds to
 the gradient of the weights at every step. Here that gradient is one matrix product after the last step.
+
+Tokens are given step by step (see `batches.by_step`): `alive[t]` rows of step t, never rising.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .devices import full_precision
+
 
 def gru(x: Tensor, alive: list[int], w_in: Tensor, w_state: Tensor, b_in: Tensor, b_state: Tensor) -> Tensor:
-    """Hidden states (n, d) of tokens x (n, c) that are given step by step: `alive[t]` rows of step t, never rising.
+    """A layer of gated recurrent units: hidden states (n, d) of tokens x (n, c), given step by step.
 
     With i = w_in x + b_in and g = w_state h + b_state, cut into three parts each: r = sigmoid(i_1 + g_1), z =
     sigmoid(i_2 + g_2), m = tanh(i_3 + r g_3) and h' = (1 - z) m + z h, as in `torch.nn.GRU`. h is 0 before step 0.
     """
-    out: Tensor = _GRU.apply(torch.addmm(b_in, x, w_in.t()), alive, w_state, b_state)  # type: ignore[no-untyped-call]
+    inputs = torch.addmm(b_in, x, w_in.t()).to(w_state.dtype)
+    with full_precision(x):
+        out: Tensor = _GRU.apply(inputs, alive, w_state, b_state)  # type: ignore[no-untyped-call]
     return out
 
 
 class _GRU(torch.autograd.Function):
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(ctx: Any, inputs: Tensor, alive: list[int], w_state: Tensor, b_state: Tensor) -> Tensor:
         n, d = inputs.shape[0], w_state.shape[1]
         gates = inputs.new_empty((n, 3 * d))  # r, z, m
@@ -72,3 +78,44 @@ class _GRU(torch.autograd.Function):
             carried[:count] = torch.addmm(total * z[at], state, w_state)
             stop -= count
         return d_inputs, None, d_state.t() @ before, d_state.sum(0)
+
+
+def linear_recurrence(x: Tensor, alive: list[int], decay: Tensor) -> Tensor:
+    """h_t = decay * h_(t-1) + x_t for each element: complex (n, m) from x (n, m), given step by step, and decay (m,).
+
+    One multiply-add per step, forward and backward. A scan in log2(steps) rounds, as on GPUs, would go over all tokens
+    in each round, which takes a CPU longer.
+    """
+    out: Tensor = _LinearRecurrence.apply(x, alive, decay)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _LinearRecurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, alive: list[int], decay: Tensor) -> Tensor:
+        hidden = torch.empty_like(x)
+        hidden[: alive[0]] = x[: alive[0]]
+        for now, before in _steps(alive):
+            torch.addcmul(x[now], hidden[before], decay, out=hidden[now])
+        ctx.alive = alive
+        ctx.save_for_backward(hidden, decay)
+        return hidden
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor]:
+        hidden, decay = ctx.saved_tensors
+        total, back = grads[0].clone(), decay.conj_physical()  # of h, with what the steps after it add
+        steps = list(_steps(ctx.alive))
+        for now, before in reversed(steps):
+            total[before].addcmul_(total[now], back)
+        earlier = torch.cat([hidden[:0], *(hidden[before] for _, before in steps)])  # h_(t-1)
+        return total, None, (total[ctx.alive[0] :] * earlier.conj_physical()).sum(0)
+
+
+def _steps(alive: list[int]) -> Iterator[tuple[slice, slice]]:
+    """For each step but the first: its rows, and the rows of the same sequences one step earlier."""
+    start = alive[0]
+    for t in range(1, len(alive)):
+        before = start - alive[t - 1]
+        yield slice(start, start + alive[t]), slice(before, before + alive[t])
+        start += alive[t]

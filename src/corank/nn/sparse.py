@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from .devices import CPU
+
 Ints = NDArray[Any]
 
 
@@ -26,14 +28,21 @@ class Compressed(NamedTuple):
     ends: Tensor  # int64 (rows + 1,): row r holds entries ends[r] to ends[r + 1]
     order: Tensor | None  # int64 (n,): the entries as they were given, sorted by row; None if they already were
 
+    def to(self, device: torch.device) -> Compressed:
+        """The same on a device."""
+        return Compressed(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
+
 
 class Pattern:
-    """Places of the n entries of a matrix: row, column int (n,), in any order; a place may occur more than once."""
+    """Places of the n entries of a matrix: row, column int (n,), in any order; a place may occur more than once.
 
-    def __init__(self, row: Ints, column: Ints, shape: tuple[int, int]) -> None:
+    device : where the entries will be.
+    """
+
+    def __init__(self, row: Ints, column: Ints, shape: tuple[int, int], device: torch.device = CPU) -> None:
         self.shape = shape
-        self.by_row = _compress(row, column, shape[0])
-        self.by_column = _compress(column, row, shape[1])
+        self.by_row = _compress(row, column, shape[0]).to(device)
+        self.by_column = _compress(column, row, shape[1]).to(device)
 
     def __len__(self) -> int:
         return int(self.by_row.columns.numel())

@@ -35,6 +35,11 @@ def rows(table: Tensor, index: Tensor) -> Tensor:
     return taken
 
 
+def rows_or_mean(table: Tensor, index: Tensor | None, count: int) -> Tensor:
+    """table[index] (count, d); without an index the mean of all rows, `count` times: the vector of unseen users."""
+    return table.mean(0, keepdim=True).expand(count, -1) if index is None else rows(table, index)
+
+
 def add_gradient(out: Tensor, tables: list[Tensor]) -> None:
     """Write the gradient of a table, collected by the leaves `tables` and summed in order, to `out`; clear them."""
     first = True

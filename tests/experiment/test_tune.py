@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import corank as cr
+from corank.errors import Stopped
 from corank.experiment.entries import make_model
 from corank.experiment.tune import tune
 from corank.params import param, params_of
@@ -25,7 +26,10 @@ def test_never_below_the_start(split):
     assert found.trials == 6
     again = cr.evaluate(found.model().fit(split.train), split, ["ndcg@10"], part="valid")["ndcg@10"]
     assert again == pytest.approx(found.value, abs=1e-9)
-    assert found.value >= start
+    assert found.after(1).value == pytest.approx(start, abs=1e-9)
+    assert found.after(1).params == cr.WMF().params()
+    assert found.value == max(v for _, v in found.tried if v is not None)
+    assert found.after(6) == found
     assert isinstance(found.params["dim"], int)
 
 
@@ -115,7 +119,32 @@ def test_stop_and_go_on(split, tmp_path):
     second = tune(cr.ItemKNN(), split, trials=5, storage=tmp_path, on_trial=lambda e: heard.append(e["trial"]))
     assert second.trials == 5
     assert heard == [1, 2, 3, 4, 5]
-    assert second.value >= first.value
+    assert second.after(2).tried == first.tried
+
+
+def test_a_search_stops_within_a_trial_and_tries_it_again(split, tmp_path, monkeypatch):
+    monkeypatch.setattr("corank.training.OFTEN", 0.0)
+    heard = []
+
+    def in_the_second(event):
+        heard.append((event["trial"], event["of"], event["event"]))
+        return event["trial"] < 2
+
+    model = Talkative(dim=2, epochs=2)
+    found = tune(model, split, trials=3, storage=tmp_path, on_progress=in_the_second)
+    assert found.trials == 1
+    assert heard[-1] == (2, 3, "progress")
+    assert tune(model, split, trials=3, storage=tmp_path).trials == 3
+    with pytest.raises(Stopped, match="before a trial had finished"):
+        tune(model, split, trials=3, on_progress=lambda event: False)
+
+
+class Talkative(cr.WMF):
+    """A model that reports progress within its epochs."""
+
+    def _fit(self, data, rows, training):
+        training.progress(1, 2)
+        super()._fit(data, rows, training)
 
 
 def test_other_data_is_another_search(split, tmp_path):

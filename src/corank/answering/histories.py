@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("corank")
 
-Histories = Sequence[Iterable[Hashable] | Mapping[Hashable, float]] | Mapping[Hashable, Iterable[Hashable]] | Dataset
+Listed = Sequence[Iterable[Hashable] | Mapping[Hashable, float]] | Mapping[Hashable, Iterable[Hashable]]
+Histories = Listed | Dataset | CSR
 
 
 def read_histories(model: Model, histories: Histories) -> tuple[Array, CSR]:
-    """(names, rows of item codes) of external histories; unknown items are left out with a warning."""
+    """(names, rows of item codes) of external histories; unknown items are left out with a warning.
+
+    A CSR holds item codes already, as a service keeps them.
+    """
+    if isinstance(histories, CSR):
+        return np.arange(histories.rows), histories
     if isinstance(histories, Dataset):
         rows = histories.sequences()
         every = histories.items.ids

@@ -13,7 +13,18 @@ from ..data.split import Split
 from ..errors import UNEXPECTED, CorankError, NotWritten, reason
 from ..system.names import clean
 from .keeping import keep
-from .options import EDGES, PARTS, TABLE, Args, comma_separated, evaluation_options, given, open_divided, writable
+from .options import (
+    EDGES,
+    PARTS,
+    TABLE,
+    Args,
+    comma_separated,
+    evaluation_options,
+    given,
+    open_divided,
+    split_asked,
+    writable,
+)
 from .show import Steps, ranking_text, say, titles_of
 from .stopping import Stop
 
@@ -64,14 +75,21 @@ def compare_models(args: Args) -> int:
             raise CorankError(
                 f"--{next(iter(table))} is for a table: in {args.file} write it as an option or in [columns]"
             )
-        experiment = Experiment.from_toml(args.file, **options, **given(args, "split", *EDGES))
+        if args.ties and not args.split:
+            raise CorankError(
+                f"--ties needs --split beside it, or in {args.file} split = {{name = 'leave_last_out', ties = "
+                f"'{args.ties}'}}"
+            )
+        if args.split:
+            options["split"] = split_asked(args)
+        experiment = Experiment.from_toml(args.file, **options, **given(args, *EDGES))
         if experiment.curves:
             say("curves = true has no effect here: `corank reproduce` draws quality against training time")
             experiment.curves = False
     else:
         data = open_divided(args)
         if not isinstance(data, Split):
-            options |= given(args, "split")
+            options["split"] = split_asked(args)
         experiment = Experiment(data=data, name=clean(Path(args.file).name), **options)
         experiment.check()
     if args.plan:

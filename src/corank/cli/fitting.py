@@ -27,6 +27,7 @@ from .options import (
     open_divided,
     open_source,
     params_given,
+    split_asked,
     writable,
 )
 from .show import WORTH_TELLING, Steps, epoch_values, say
@@ -125,20 +126,25 @@ def tune(args: Args) -> None:
     writable(out.parent, out, sources=files_read(args))
     options = evaluation_options(args)
     data = open_divided(args)
-    split = "auto" if isinstance(data, Split) else args.split or "auto"
+    split = "auto" if isinstance(data, Split) else split_asked(args)
     experiment = Experiment(data=data, split=split, **options, **given(args, "task"))
     experiment.check()
     with Stop() as stop, Steps(stop) as steps:
-        found = search(
-            model,
-            experiment.make_split(),
-            metric=experiment.metrics_used()[0],
-            trials=args.trials,
-            storage=args.storage or ".corank-tune",
-            on_trial=lambda event: steps(args.model, event),
-            fixed=params_given(args),
-            **experiment.protocol_options(),
-        )
+        try:
+            found = search(
+                model,
+                experiment.make_split(),
+                metric=experiment.metrics_used()[0],
+                trials=args.trials,
+                storage=args.storage or ".corank-tune",
+                on_trial=partial(steps, args.model),
+                on_progress=partial(steps, args.model),
+                fixed=params_given(args),
+                **experiment.protocol_options(),
+            )
+        except Stopped:
+            stop.raise_if_asked()
+            raise
         keep("best trial", out, found.write)
     say(f"{found.metric} {found.value:.5f} on validation, best of {found.trials} trials; written to {out}")
     print(out.read_text(), end="")

@@ -108,6 +108,12 @@ def protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
             help="leave_last_out, holdout, time_cut, strong_generalization or cold_users (default: the split that the "
             "data comes with, else by time if there are timestamps, else holdout)",
         )
+        group.add_argument(
+            "--ties",
+            choices=("file", "item"),
+            help="order of rows with equal timestamps, splits leave_last_out and time_cut: as in the file, or by item "
+            "id (default file)",
+        )
     group.add_argument(
         "--metrics", help="names separated by commas, e.g. ndcg@10,recall@20; models are ranked by the first"
     )

@@ -26,10 +26,13 @@ class ItemFinder:
 
     def history(self, texts: Sequence[str]) -> list[Hashable]:
         """The items of a history; unknown ones are skipped with a sentence, and an error if all of them are."""
-        words = self._words(texts, "--history")
-        found = [(word, self._find(word)) for word in words]
+        return self.some_of(texts, "--history", needed=True)
+
+    def some_of(self, texts: Sequence[str], flag: str, *, needed: bool = False) -> list[Hashable]:
+        """The items that are found; the others are skipped with a sentence. needed : at least one must be found."""
+        found = [(word, self._find(word)) for word in self._words(texts, flag)]
         unknown = [word for word, item in found if item is None]
-        if len(unknown) == len(words):
+        if needed and len(unknown) == len(found):
             raise self._unknown(unknown[0])
         for word in unknown:
             say(f"no item {word!r}: skipped")

@@ -38,6 +38,12 @@ def open_table(args: Args) -> Dataset:
     return data.with_graph(edges.get("user_edges"), edges.get("item_edges"))
 
 
+def split_asked(args: Args) -> str | dict[str, str]:
+    """The split on the command line ('auto' where none is named), with its rule for equal timestamps."""
+    name, ties = getattr(args, "split", None) or "auto", getattr(args, "ties", None)
+    return name if ties is None else {"name": name, "ties": ties}
+
+
 def open_divided(args: Args) -> Dataset | Split:
     """The table of a command that needs validation rows; those of a given split may be cut from its training rows."""
     from ..data.given import with_validation
@@ -60,7 +66,7 @@ def open_source(args: Args) -> Dataset | Split:
         args.file,
         columns=given(args, *TABLE),
         positive=args.positive,
-        split=getattr(args, "split", None) or "auto",
+        split=split_asked(args),
         ordered=getattr(args, "task", None) == "sequential",
         seed=getattr(args, "seed", None) or 0,
         **edges,

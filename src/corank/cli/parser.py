@@ -10,19 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..errors import CorankError, show, suggest
+from ..models import others_have
 from . import data as data_commands
-from . import experiments, fitting, models, reproduce, saved
+from . import experiments, fitting, models, reproduce
 from . import graph as graph_commands
+from . import serve as serving
 from .flags import (
     data_flags,
     edge_flags,
     graph_flags,
-    list_flags,
     model_and_file,
     part_flags,
     protocol_flags,
     task_flag,
 )
+from .saved_parsers import saved_model_commands
 
 _YES_NO = ("true", "false", "yes", "no", "on", "off", "0", "1")
 EPILOG = "corank COMMAND --help shows the options; to try it: corank demo"
@@ -72,9 +74,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
     _experiment_commands(command)
     _training_commands(command, argv)
-    _saved_model_commands(command, argv)
+    saved_model_commands(command, argv)
     _model_and_data_commands(command)
     _reproduce_command(command)
+    serving.add_commands(command)
     if not argv:
         parser.print_help()
         sys.exit(0)
@@ -110,7 +113,8 @@ def _unknown(word: str, parser: argparse.ArgumentParser, command: str, model: st
     if "did you mean" not in near or (hint and not begun and not _close(flag, long)):
         more = f", and `corank models{hint}` the hyper-parameters of {model}" if hint else ""
         near = f"; `{command}{hint} --help` lists the options{more}"
-    return CorankError(f"{flag!r} is not an option of `{command}{hint}`{near}")
+    others = others_have(word.replace("-", "_")) if hint else ""
+    return CorankError(f"{flag!r} is not an option of `{command}{hint}`{others}{near}")
 
 
 def _close(flag: str, flags: Sequence[str]) -> bool:
@@ -165,58 +169,6 @@ def _training_commands(command: Command, argv: list[str]) -> None:
     )
     protocol_flags(tune)
     task_flag(tune)
-
-
-def _saved_model_commands(command: Command, argv: list[str]) -> None:
-    evaluate = command("evaluate", saved.evaluate, "evaluate a saved model on new rows, or lists on your data")
-    lists = any(word.split("=")[0] == "--lists" for word in argv)
-    if not lists:
-        evaluate.add_argument("model", metavar="MODEL")
-    rows = "test rows; those with users or items unknown to the model are left out"
-    evaluate.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help="the data that the lists are for, which is split as in `compare`" if lists else rows,
-    )
-    evaluate.add_argument("--test", metavar="FILE", help="test rows")
-    evaluate.add_argument("--valid", metavar="FILE", help="validation rows of a given split")
-    evaluate.add_argument(
-        "--lists",
-        metavar="LISTS",
-        help="evaluate a file with user, item, and rank or score per row instead of a model: --lists LISTS FILE",
-    )
-    evaluate.add_argument("--name", help="who made the lists (default: the name of their file)")
-    data_flags(evaluate)
-    protocol_flags(evaluate, split=lists)
-    evaluate.add_argument("--seed", type=int, help="random seed of splits and sampled negatives (default 0)")
-
-    recommend = command("recommend", saved.recommend, "recommend items for users, or for a history")
-    recommend.add_argument("model", metavar="MODEL")
-    recommend.add_argument(
-        "--user", action="append", metavar="ID", help="a user of the training data (may be repeated)"
-    )
-    recommend.add_argument(
-        "--history",
-        action="append",
-        metavar="ITEM,ITEM,...",
-        help="items of an unseen user by id or title, oldest first (may be repeated)",
-    )
-    recommend.add_argument("--all", action="store_true", help="all users of the training data")
-    recommend.add_argument(
-        "--candidates",
-        action="append",
-        metavar="ITEM,ITEM,...",
-        help="recommend only from these items, or from those of a table with a user and an item per row",
-    )
-    recommend.add_argument("--seen", action="store_true", help="do not exclude items that the user has seen")
-    list_flags(recommend)
-
-    similar = command("similar", saved.similar, "the items most similar to an item, or users to a user")
-    similar.add_argument("model", metavar="MODEL")
-    similar.add_argument("--item", action="append", metavar="ITEM", help="an item, by id or title (may be repeated)")
-    similar.add_argument("--user", action="append", metavar="ID", help="a user of the training data (may be repeated)")
-    list_flags(similar)
 
 
 def _model_and_data_commands(command: Command) -> None:

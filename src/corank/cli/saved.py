@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..answering.diversity import recommend_diverse
 from ..answering.ranking import Ranking
 from ..answering.ranking_file import format_of, write_lists
+from ..answering.rules import parse_where
 from ..data import Dataset
 from ..data.edges import counted
 from ..data.given import codes_in
@@ -19,7 +21,7 @@ from ..data.split import Split
 from ..errors import CorankError, suggest
 from ..reading.packed import is_table
 from .items import ItemFinder
-from .options import Args, evaluation_options, given, open_divided, open_source, writable
+from .options import Args, evaluation_options, given, open_divided, open_source, split_asked, writable
 from .show import ranking_text, say
 
 CHUNK = 20_000  # users whose lists are in memory at a time
@@ -54,7 +56,7 @@ def _split_of_data(args: Args, options: dict[str, Any]) -> Split:
     if args.file is None:
         raise CorankError("say which data the lists are for: corank evaluate --lists LISTS FILE")
     args.task = None
-    experiment = Experiment(data=open_divided(args), split=args.split or "auto", **options)
+    experiment = Experiment(data=open_divided(args), split=split_asked(args), **options)
     experiment.check()
     split = experiment.make_split()
     say(f"{split.name}: {len(split.test):,} test rows of {len(split.users):,} users")
@@ -92,8 +94,19 @@ def recommend(args: Args) -> None:
         raise CorankError("say for whom: --user ID, --history ITEM,ITEM,... or --all (one of them)")
     _check_out(args)
     model = load(args.model)
+    if args.items is not None:
+        model = model.with_items(args.items)
     items = ItemFinder(model, args.titles)
     options: dict[str, Any] = {"k": args.k, "exclude_seen": not args.seen}
+    if args.where is not None:
+        options["where"] = [rule for text in args.where for rule in parse_where(model, text)]
+    if args.diversity_by is not None and args.diversity is None:
+        raise CorankError("--diversity-by says what is similar: say how much it counts with --diversity 0.3")
+    if args.exclude is not None:
+        options["exclude"] = items.some_of(args.exclude, "--exclude")
+    recommended: Callable[..., Ranking] = model.recommend
+    if args.diversity is not None:
+        recommended = partial(recommend_diverse, model, args.diversity, by=args.diversity_by)
     own = _candidates_of_users(args, model)
     if own is not None:
         options["items"] = own
@@ -101,12 +114,12 @@ def recommend(args: Args) -> None:
         options["items"] = items.all_of(args.candidates, "--candidates")
     if args.history is not None:
         history: dict[Hashable, list[Hashable]] = {"this history": items.history(args.history)}
-        _give(args, items, "", [lambda: model.recommend(histories=history, **options)])
+        _give(args, items, "", [lambda: recommended(histories=history, **options)])
     else:
         everyone = model.users_.ids if own is None else list(own)
         users = everyone if args.all else [model.users_.parse(w) for w in args.user]
         cuts = [users[at : at + CHUNK] for at in range(0, len(users), CHUNK)]
-        _give(args, items, "user", [partial(model.recommend, cut, **options) for cut in cuts])
+        _give(args, items, "user", [partial(recommended, users=cut, **options) for cut in cuts])
 
 
 def _candidates_of_users(args: Args, model: Any) -> dict[Hashable, list[Hashable]] | None:

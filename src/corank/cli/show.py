@@ -125,7 +125,8 @@ class Steps:
             )
         elif what == "progress":
             where = f"epoch {event['epoch']}/{event['epochs']}" if "epoch" in event else event["what"]
-            note = f"{where}  {event['share']:.0%} done  {_left(event['left'])}"
+            trial = f"trial {event['trial']}/{event['of']}  " if "trial" in event else ""
+            note = f"{trial}{where}  {event['share']:.0%} done  {_left(event['left'])}"
         elif what == "estimating":
             note = f"estimating seconds and memory ({event['row']}/{event['of']})"
         elif what == "plan":
@@ -207,18 +208,18 @@ def ranking_text(ranking: Any, titles: dict[Any, str], what: str) -> str:
     """A ranking as plain text, one block per user (or per item, for similar items)."""
     blocks = []
     for owner, items in ranking:
-        head = f"{what} {_cell(owner)}".strip()
+        head = f"{what} {cell(owner)}".strip()
         if what == "item" and owner in titles:
-            head += f"  {_cell(titles[owner])}"
-        width = max((len(_cell(i)) for i, _ in items), default=0)
+            head += f"  {cell(titles[owner])}"
+        width = max((len(cell(i)) for i, _ in items), default=0)
         lines = [
-            f"  {rank:>3}  {_cell(item):<{width}}  {score:>9.4f}  {_cell(titles.get(item, ''))}".rstrip()
+            f"  {rank:>3}  {cell(item):<{width}}  {score:>9.4f}  {cell(titles.get(item, ''))}".rstrip()
             for rank, (item, score) in enumerate(items, 1)
         ]
         blocks.append("\n".join([head, *(lines or ["  nothing left to recommend"])]))
     return "\n".join(blocks)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """An id or title within a line."""
     return visible(str(value)).replace("\n", "\\n")

@@ -1,6 +1,8 @@
 """Splits: datasets over the same vocabularies to train on, to select hyper-parameters on, and to report on.
 
-Rows of equal timestamps keep the order of the file, and every split depends only on the data and the seed.
+Every split depends only on the data and the seed. Rows of equal timestamps keep the order of the file, unless a split
+by time is told to order them by item id (`ties`); the rows of its parts then stand in that order, so that models see
+it too.
 """
 
 from __future__ import annotations
@@ -8,17 +10,19 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorankError, shorten
+from ..errors import CorankError, shorten, show
 from .csr import Array
 from .dataset import Dataset
 from .edges import symmetric
 
 logger = logging.getLogger("corank")
+Ties = Literal["file", "item"]
+TIES: tuple[Ties, ...] = get_args(Ties)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,7 @@ class Split:
     notes : sentences that a reader of the results must know; leaderboards and reports print them.
     valid_from_train : the validation rows were cut from a given training part, so that the final fit uses them too.
     refitted : the validation rows are part of the training rows (`refit`).
+    ties : how rows of equal timestamps are ordered: as in the file, or by item id.
     """
 
     train: Dataset
@@ -40,6 +45,7 @@ class Split:
     notes: tuple[str, ...] = ()
     valid_from_train: bool = False
     refitted: bool = False
+    ties: Ties = "file"
 
     def __post_init__(self) -> None:
         for part in (self.valid, self.test, self.history):
@@ -90,13 +96,18 @@ class Split:
         return f"Split({self.name}: {parts} rows, {len(np.unique(self.test.user)):,} test users)"
 
 
-def leave_last_out(data: Dataset) -> Split:
-    """The last row of each user is test, the one before validation; users with fewer than 3 rows are only in train."""
+def leave_last_out(data: Dataset, *, ties: Ties = "file") -> Split:
+    """The last row of each user is test, the one before validation; users with fewer than 3 rows are only in train.
+
+    ties : rows of equal timestamps keep the order of the file ('file'), or are ordered by item id ('item'; integer ids
+        as numbers).
+    """
     require_dataset(data, "leave_last_out")
+    data = _in_order(data, ties)
     _need(data, 3)
     position, length = from_the_end(data)
     long = length >= 3
-    return _parts(data, long & (position == 1), long & (position == 0), "leave-last-out")
+    return _parts(data, long & (position == 1), long & (position == 0), "leave-last-out", ties)
 
 
 def holdout(
@@ -118,22 +129,27 @@ def holdout(
     return _parts(data, (place >= n_test) & (place < n_test + n_valid), place < n_test, name)
 
 
-def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1) -> Split:
+def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1, ties: Ties = "file") -> Split:
     """Cut at a global time: the latest fraction of the rows is test, the fraction before it validation.
 
     Rows of equal timestamps are never separated, so that nothing leaks from the same moment.
+
+    ties : their order within a history, which models of sequences read: see `leave_last_out`.
     """
     require_dataset(data, "time_cut")
     if data.time is None:
         raise CorankError("time_cut needs timestamps and this data has none: name a time column or use holdout")
     _check_shares(test, valid)
+    data = _in_order(data, ties)
     _need(data, 3)
+    assert data.time is not None
     times = np.sort(data.time)
     n_test = max(1, int(_share(test, times.size)))
     test_from = times[times.size - n_test]
     valid_from = times[times.size - n_test - int(_share(valid, times.size))]
     is_test = data.time >= test_from
-    split = _parts(data, ~is_test & (data.time >= valid_from), is_test, f"time cut {test:g} test {valid:g} valid")
+    name = f"time cut {test:g} test {valid:g} valid"
+    split = _parts(data, ~is_test & (data.time >= valid_from), is_test, name, ties)
     if len(split.train) == 0:
         raise CorankError("time_cut leaves nothing to train on: too many rows share one timestamp; use holdout")
     return split
@@ -297,11 +313,24 @@ def require_histories(data: Dataset) -> None:
         )
 
 
-def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], name: str) -> Split:
+def _in_order(data: Dataset, ties: Ties) -> Dataset:
+    """The rows in an order whose stable sort by time obeys the rule for equal timestamps."""
+    if ties not in TIES:
+        raise CorankError(f"ties={show(ties)}: rows of equal timestamps are ordered as in the 'file' or by 'item' id")
+    if ties == "file":
+        return data
+    if data.time is None:
+        raise CorankError("ties='item' orders rows of equal timestamps and this data has none: name a time column")
+    return data.take(np.lexsort((data.item, data.time)))  # codes are in the order of the ids
+
+
+def _parts(data: Dataset, valid: NDArray[np.bool_], test: NDArray[np.bool_], name: str, ties: Ties = "file") -> Split:
     if not test.any():
         require_histories(data)
         raise CorankError(f"{name}: no user has enough rows for a test part; use holdout, or more data")
-    return Split(data.take(~(valid | test)), data.take(valid), data.take(test), name)
+    if ties == "item":
+        name += ", equal times by item id"
+    return Split(data.take(~(valid | test)), data.take(valid), data.take(test), name, ties=ties)
 
 
 def from_the_end(data: Dataset) -> tuple[Array, Array]:

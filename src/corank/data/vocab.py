@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -78,7 +79,7 @@ class Vocab:
 
     def codes(self, ids: Iterable[Hashable] | Array) -> NDArray[np.int32]:
         """The code of each id, -1 where it is unknown (an id of the other type is unknown too)."""
-        wanted = ids if isinstance(ids, np.ndarray) else np.array(list(ids), dtype=object)
+        wanted = ids if isinstance(ids, np.ndarray) else self._listed(list(ids))
         if not self.strings and wanted.dtype.kind in "iu":
             at = np.minimum(np.searchsorted(self.ids, wanted), max(len(self) - 1, 0))
             known = self.ids[at] == wanted if len(self) else np.zeros(wanted.size, np.bool_)
@@ -86,6 +87,13 @@ class Vocab:
         if self._codes is None and wanted.size * _FEW > len(self):
             self._codes = {key: code for code, key in enumerate(self.ids.tolist())}
         return np.fromiter((self._code(plain(i)) for i in wanted.tolist()), np.int32, len(wanted))
+
+    def _listed(self, ids: list[Any]) -> Array:
+        """Ids as an array: of integers where all of them are, which are looked up together."""
+        if not self.strings and all(type(key) is int for key in ids):
+            with contextlib.suppress(OverflowError):
+                return np.array(ids, np.int64)
+        return np.array([*ids, None], dtype=object)[:-1]  # None keeps tuples from becoming rows
 
     def _code(self, key: Any) -> int:
         """The code of one id, by the dict where it was built, else by bisection."""

@@ -46,7 +46,7 @@ def sniff(
     separator: str | None = None,
     header: bool | None = None,
     given: Sequence[str] = (),
-    expected: tuple[str, str] = ("user", "item"),
+    expected: Sequence[str] = ("user", "item"),
     encodings: Sequence[str] = ("utf-8-sig",),
     whole: bool = False,
     wording: Wording = INTERACTIONS,

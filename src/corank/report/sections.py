@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 logger = logging.getLogger("corank")
-ORDER = "equal timestamps keep the order of the file; every position of a history is a target in training"
+ORDER = {
+    "file": "equal timestamps keep the order of the file",
+    "item": "events of equal timestamps are ordered by item id",
+}
+TARGETS = "every position of a history is a target in training"
 
 
 def attempt(missing: list[str], what: str, make: Callable[[], Made]) -> Made | None:
@@ -143,11 +147,12 @@ def method(results: Results) -> list[tuple[str, str]]:
     parts = f"{len(split.train):,} training, {len(split.valid):,} validation and {len(split.test):,} test interactions"
     known = "" if split.history is None else f", {len(split.history):,} known interactions of held-out users"
     users = count_of(report.users.size, "user")
+    reads_order = any(row.model.order_matters for row in results.rows)
     return [
         ("Protocol", str(report.protocol)),
         ("Split", f"{split.name}: {parts}{known}"),
         ("Evaluated on", f"{report.part} interactions of {users}, fingerprint {report.fingerprint}"),
-        *([("Order", ORDER)] if any(row.model.order_matters for row in results.rows) else []),
+        *([("Order", f"{ORDER[split.ties]}; {TARGETS}")] if reads_order else []),
         ("Seed", ", ".join(seeds) or "none"),
         ("Time", _time(results)),
         ("Processor", processor()),

@@ -76,8 +76,8 @@ well: 2 hostile tables with seed 0 (mended in the reader) and 1 with seed 1 (the
 two runs of the TOML row, unchanged control files that the trials had set up wrongly (mended in the trials); earlier
 runs of the row of signals are not used, because a shell in the background had made the processes ignore SIGINT, so
 that many of their trials were empty (one of them found a part left by SIGTERM; its likely causes were mended, the case
-itself was not seen again). BSARec is younger than the rows of memory, kills, kernels and threads. Rows without a
-commit in the list below were recorded before the last changes to the code.
+itself was not seen again). BSARec, Caser, HGN and STAMP are younger than the rows of memory, kills, kernels and
+threads. Rows without a commit in the list below were recorded before the last changes to the code.
 """
 
 

@@ -74,6 +74,11 @@ EDGES = [
     Edge("bsarec", "--max-len 100000 --batch-size 1000000"),
     Edge("gru4rec", "--dim 4096 --blocks 16"),
     Edge("gru4rec", "--negatives 10000000 --loss bpr_max"),
+    Edge("caser", "--dim 1024 --order 50 --horizontal 64"),
+    Edge("hgn", "--dim 4096 --order 50 --batch-size 1000000"),
+    Edge("stamp", "--max-len 100000 --batch-size 1000000", "wide"),
+    Edge("lru_rec", "--dim 4096 --blocks 16"),
+    Edge("lru_rec", "--max-len 100000 --batch-size 1000000"),
 ]
 FOLD_IN = """
 import sys, corank as cr
@@ -190,6 +195,10 @@ SIZES = [
     Size("sse_pt", (200_000, 20_000, 5_000)),
     Size("bsarec", (60_000, 2_000, 5_000)),
     Size("gru4rec", (100_000, 1_000, 5_000)),
+    Size("caser", (100_000, 5_000, 5_000)),
+    Size("hgn", (100_000, 5_000, 5_000)),
+    Size("stamp", (200_000, 1_000, 5_000), {"max_len": 200}),
+    Size("lru_rec", (100_000, 1_000, 5_000)),
 ]
 MEASURE = """
 import ctypes, json, sys

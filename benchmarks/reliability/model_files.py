@@ -50,7 +50,11 @@ def dataset(strings: bool) -> cr.Dataset:
         value=rng.integers(1, 6, user.size).astype(float),
         time=rng.permutation(user.size),
         user_graph=(friends | friends.T).astype(np.float32),
-        item_labels={"title": np.array([f"The {c}th" for c in range(ITEMS)])},
+        item_labels={
+            "title": np.array([f"The {c}th" for c in range(ITEMS)]),
+            "year": np.arange(ITEMS),
+            "genre": np.array([["A|B", "B", "C|A", ""][c % 4] for c in range(ITEMS)]),
+        },
     )
 
 

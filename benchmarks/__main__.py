@@ -14,6 +14,7 @@ NAMES = (
     "bpr",
     "recommend",
     "evaluate",
+    "update",
     "memory",
     "loading",
     "startup",

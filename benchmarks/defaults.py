@@ -1,9 +1,9 @@
-"""Defaults against tuned settings on datasets of many shapes: `python -m benchmarks.defaults -o out/defaults`.
+"""Defaults against tuned settings on datasets of many shapes: `python -m benchmarks.defaults`.
 
 For each model the same few rules, the default first, are fitted on every dataset and scored on the validation and on
 the test rows. "Tuned" is the rule that is best on the validation rows of the dataset itself; "leave one out" is the
-rule that is best on the validation rows of all other datasets. Both are judged on the test rows. What is done is kept
-in one file per model and dataset: an interrupted run goes on where it stopped.
+rule that is best on the validation rows of all other datasets. Both are judged on the test rows. What is done is
+recorded (see `records`): an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import corank as cr
 from corank.experiment.entries import make_model
 from corank.report import md_table
 
-from . import peer_defaults, shapes
+from . import peer_defaults, records, shapes
 from .default_rules import RULES
 from .tools import versions
 
@@ -35,9 +35,8 @@ def run(task: str, name: str, shape: str, out: Path, *, done_only: bool) -> Scor
 
     done_only : None instead, if some are not in the file.
     """
-    file = out / f"{task}-{name}-{shape.replace(' ', '-').replace(',', '')}.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {json.dumps(line.pop("setting"), sort_keys=True): line for line in lines}
+    file = records.path(out, task, name, shape)
+    done = {json.dumps(line.pop("setting"), sort_keys=True): line for line in records.read(file)}
     split = None
     for setting in RULES[task][name]:
         key = json.dumps(setting, sort_keys=True)
@@ -46,9 +45,7 @@ def run(task: str, name: str, shape: str, out: Path, *, done_only: bool) -> Scor
         if done_only:
             return None
         split = split or shapes.split(shape, task)
-        done[key] = _scored(task, name, setting, split)
-        with file.open("a") as stream:
-            stream.write(json.dumps({"setting": setting, **done[key]}) + "\n")
+        done[key] = records.append(file, {"setting": setting, **_scored(task, name, setting, split)})
         print(f"{task} {name} on {shape}: {key} {json.dumps(done[key])}", file=sys.stderr, flush=True)
     return {json.dumps(s, sort_keys=True): done[json.dumps(s, sort_keys=True)] for s in RULES[task][name]}
 
@@ -95,7 +92,7 @@ def page(found: Mapping[str, Mapping[str, Mapping[str, Scores]]]) -> str:
     """Markdown: per task a matrix of models and datasets. found : task -> model -> dataset -> scores."""
     parts = [
         "# Defaults on data of many shapes",
-        f"`python -m benchmarks.defaults` wrote this page. {versions()}",
+        f"`python -m benchmarks.defaults` wrote this page. {versions()} {_commits(found)}",
         "Each number is NDCG@10 on the test rows, divided by that of the best of a few rules, chosen on the validation "
         "rows of the same dataset. **default**: the model as it is. **leave one out**: the rule that is best on the "
         "validation rows of all other datasets, so that no dataset has a say in its own number. A fifth of "
@@ -106,6 +103,11 @@ def page(found: Mapping[str, Mapping[str, Mapping[str, Scores]]]) -> str:
     for task, models in found.items():
         parts += [f"## Task {task}", _matrix(models), *_peers(models), *_rules(models)]
     return "\n\n".join(parts) + "\n"
+
+
+def _commits(found: Mapping[str, Mapping[str, Mapping[str, Scores]]]) -> str:
+    each = (scores for models in found.values() for sets in models.values() for scores in sets.values())
+    return records.commits(line for scores in each for line in scores.values())
 
 
 def _own(models: Mapping[str, Mapping[str, Scores]]) -> list[str]:
@@ -167,10 +169,9 @@ def main() -> int:
     parser.add_argument("--tasks", default=",".join(RULES), help="which tasks, with commas between them")
     parser.add_argument("--datasets", default="", help="only datasets whose names contain this")
     parser.add_argument("--done", action="store_true", help="write the page of what is done, without fitting anything")
-    parser.add_argument("-o", "--out", default="out/defaults", help="folder for the page and for what is done")
+    parser.add_argument("--records", default=records.ROOT / "defaults", help="folder for what is done")
+    parser.add_argument("-o", "--out", default="docs/results/defaults.md", help="the page")
     args = parser.parse_args()
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, dict[str, Scores]]] = {}
     for task in args.tasks.split(","):
         for shape in shapes.names(task):
@@ -179,11 +180,11 @@ def main() -> int:
             for name in RULES[task]:
                 if (args.models and name not in args.models) or not shapes.suits(shape, name):
                     continue
-                scores = run(task, name, shape, out, done_only=args.done)
+                scores = run(task, name, shape, Path(args.records), done_only=args.done)
                 if scores is not None:
                     found.setdefault(task, {}).setdefault(name, {})[shape] = scores
-    (out / "defaults.md").write_text(page(found))
-    print(f"written to {out / 'defaults.md'}", file=sys.stderr)
+    Path(args.out).write_text(page(found), "utf-8")
+    print(f"written to {args.out}", file=sys.stderr)
     return 0
 
 

@@ -21,13 +21,17 @@ from corank.params import ClassDoc, described
 
 # Page: title, introduction, and the modules (of `corank._NAMES` and `corank._MODULES`) whose names it holds.
 GROUPS = {
-    "data": ("Data", "Tables in, datasets out.", ("reading.tables", "reading.frames", "data")),
+    "data": (
+        "Data",
+        "Tables in, datasets out.",
+        ("reading.tables", "reading.frames", "reading.item_tables", "data", "data.labels"),
+    ),
     "splits": ("Splits", "Training, validation and test rows as a value.", ("data.split",)),
     "models": (
         "Models",
         "What all models have in common, how they are found and loaded, and each model with its hyper-parameters. "
         "[Choosing a model](../models.md) says which one to use.",
-        ("model", "models", "ranking"),
+        ("model", "models", "answering.ranking", "answering.explain", "answering.diversity"),
     ),
     "evaluation": (
         "Evaluation",

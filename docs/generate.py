@@ -193,7 +193,8 @@ def experiment_rows() -> str:
 def experiment_tables() -> str:
     """The options of the splits and of `columns`."""
     lines = ["| table | key | value |", "|---|---|---|"]
-    tables = {f"split `{name}`": kinds for name, kinds in schema.SPLITS.items()} | {"`columns`": schema.COLUMNS}
+    splits = {**schema.OWN_SPLITS, **schema.SPLITS}
+    tables = {f"split `{name}`": kinds for name, kinds in splits.items()} | {"`columns`": schema.COLUMNS}
     tables |= {"`chosen`": stated.CHOSEN_KEYS, "`published_under`": stated.UNDER_KEYS}
     for table, kinds in tables.items():
         lines += [f"| {table} | `{key}` | {_escaped(kind.words)} |" for key, kind in kinds.items()]

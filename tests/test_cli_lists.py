@@ -213,3 +213,78 @@ def test_a_model_that_reads_histories_gets_them_in_order(run, folder):
     _, out, err = run("evaluate", "s.corank", "test.csv", "--metrics", "ndcg@10,recall@10")
     own = str(cr.evaluate(model, split, ["ndcg@10", "recall@10"])).splitlines()
     assert out.splitlines()[2:] == own[2:], err
+
+
+def test_rules_exclusions_and_an_item_table(run, folder):
+    Path("items.csv").write_text(
+        "item,year,genre,title\n"
+        + "".join(f"{i},{1980 + i},{'Comedy|Drama' if i % 3 else 'Action'},T{i}\n" for i in range(100))
+    )
+    code, out, err = run(
+        "recommend",
+        "{p}",
+        "--user",
+        1,
+        "-k",
+        3,
+        "--items",
+        "items.csv",
+        "--where",
+        "year>=1990,genre=Comedy",
+        "--exclude",
+        "T11,zzz",
+        "--where",
+        "year<2050",
+    )
+    assert code == 0, err
+    assert "no item 'zzz': skipped" in err
+    model = cr.load(folder / "plain.corank").with_items("items.csv")
+    want = model.recommend([1], k=3, where={"year": (1990, 2049), "genre": "Comedy"}, exclude=[11])[1]
+    assert [(int(line.split()[1]), line.split()[3]) for line in out.splitlines()[1:]] == [(i, f"T{i}") for i, _ in want]
+    code, _, err = run("recommend", "{p}", "--user", 1, "--items", "items.csv", "--where", "yeer>=1990")
+    assert (code, err.splitlines()[-1]) == (2, "corank: the items have no label 'yeer'; did you mean 'year'?")
+    assert "--items FILE" in run("recommend", "{p}", "--user", 1, "--where", "year>=1990")[2]
+    assert "does not exist" in run("recommend", "{p}", "--user", 1, "--items", "nowhere.csv")[2]
+
+
+def test_reasons(run, folder):
+    code, out, _ = run("explain", "{m}", "--user", 5, "-k", 2, "--reasons", 2)
+    found = cr.load(folder / "m.corank").explain(5, k=2)
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "user 5 (exact: each score is a sum over the history)"
+    assert [int(line.split()[1]) for line in lines if line.startswith("    ") and line[4] in "12"] == found.items
+    shares = [line.split() for line in lines if "%" in line]
+    assert [int(words[1]) for words in shares] == [item for one in found.contributions for item, _ in one[:2]]
+    assert shares[0][0] == f"{found.shares()[0][0][1]:.1%}"
+    code, out, _ = run("explain", "{m}", "--history", "lady gaga,Radiohead", "--items", "Wilco,12")
+    assert code == 0
+    assert "Wilco" in out
+    assert "Lady Gaga" in out
+
+
+def test_reasons_are_drawn_and_written(run, folder):
+    assert run("explain", "{m}", "--user", 5, "-o", "why.svg")[0] == 0
+    assert Path("why.svg").read_text().startswith("<svg")
+    for name in ("why.csv", "why.parquet", "why.jsonl"):
+        assert run("explain", "{m}", "--user", 5, "-k", 2, "-o", name)[0] == 0
+    frame = cr.load(folder / "m.corank").explain(5, k=2).to_frame()
+    assert pl.read_parquet("why.parquet").equals(frame)
+    assert pl.read_csv("why.csv")["because"].to_list() == frame["because"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["{m}"], "say for whom"),
+        (["{m}", "--user", "5", "--history", "7"], "one of them"),
+        (["{m}", "--user", "5", "-o", "why.png"], "end the name in .svg"),
+        (["{m}", "--user", "5", "--kind", "attention"], "no attention weights"),
+        (["{m}", "--user", "5", "--reasons", "0"], "at least 1"),
+        (["{m}", "--user", "999"], "unknown user 999"),
+    ],
+)
+def test_reasons_that_cannot_be_given_are_a_sentence(run, words, expected):
+    code, out, err = run("explain", *words)
+    assert (code, out) == (2, "")
+    assert expected in err.splitlines()[-1]

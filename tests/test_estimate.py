@@ -33,7 +33,8 @@ def size(users=1000, items=500, length=20, **more):
 def test_every_model_states_cost_and_memory_that_grow_with_the_data(name):
     model = cr.find(name)()
     if "epochs" in model.from_data:  # estimates are made of settled models
-        model = cr.find(name)(epochs=10, batch_size=64, loss="softmax")
+        settled = {"epochs": 10, "batch_size": 64, "loss": "softmax"}
+        model = cr.find(name)(**{name: value for name, value in settled.items() if name in model.params()})
     small, large = size(), size(4000, 2000, 40)
     costs = [model._cost(s).total(model.params().get("epochs", 1)) for s in (small, large)]
     assert 0 < costs[0] < costs[1]

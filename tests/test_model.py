@@ -11,7 +11,7 @@ import pytest
 
 import corank as cr
 from corank.answering import ranking as ranking_module
-from corank.answering.inference import _listed
+from corank.answering.inference import listed
 from corank.params import param
 from corank.stored import floats
 
@@ -159,11 +159,11 @@ def test_history_names(model):
 
 
 @pytest.mark.parametrize(
-    ("given", "listed"),
+    ("given", "wanted"),
     [(3, [3]), ("abc", ["abc"]), (np.int64(3), [3]), ([3, 4], [3, 4]), ((3,), [3]), (np.array([1, 2]), [1, 2])],
 )
-def test_one_or_many(given, listed):
-    assert _listed(given) == listed
+def test_one_or_many(given, wanted):
+    assert listed(given) == wanted
 
 
 def test_available_lists_the_files():

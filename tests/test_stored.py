@@ -18,8 +18,12 @@ def data():
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(USERS) for i in rng.permutation(ITEMS)[:5]]
     user, item = np.array(pairs).T
-    titles = {"title": np.array([f"Title {i}" for i in range(ITEMS)])}
-    return cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size), item_labels=titles)
+    labels = {
+        "title": np.array([f"Title {i}" for i in range(ITEMS)]),
+        "year": np.arange(ITEMS),
+        "genre": np.array(["A|B", "B", ""] * 3),
+    }
+    return cr.from_arrays(user=user, item=item, value=rng.integers(1, 6, user.size), item_labels=labels)
 
 
 def crafted(model, data, path, change):
@@ -88,6 +92,24 @@ HOSTILE = {
     "too few titles": (WMF, plain("titles_", ["one"]), "titles_ must be one text per item"),
     "titles that are no text": (WMF, plain("titles_", [1] * ITEMS), "titles_ has 1"),
     "half a letter": (WMF, plain("titles_", ["\ud800"] * ITEMS), "surrogates not allowed"),
+    "labels that are none": (WMF, plain("labels_", 3), "labels_ must be a name, a kind and words"),
+    "labels of another form": (WMF, plain("labels_", [["year", "number"]]), "labels_ must be a name"),
+    "a label twice": (WMF, plain("labels_", [["x", "number", []]] * 2), "labels_ must be a name"),
+    "a label without numbers": (WMF, plain("labels_", [["x", "number", []]] * 3), "labels_ must be a name"),
+    "a label of no kind": (WMF, plain("labels_", [["x", "code", []]]), "no known kind"),
+    "words that are none": (WMF, plain("labels_", [["year", "number", []], ["g", "texts", 3]]), "labels_ must be"),
+    "a word that is not there": (WMF, array("labels_.1", with_value(7)), "stands for nothing"),
+    "too few years": (WMF, array("labels_.0", lambda a: a[1:]), "one entry per item"),
+    "an infinite year": (WMF, array("labels_.0", with_value(np.inf)), "has infinity"),
+    "texts of items that are not there": (WMF, array("labels_.1.ends", with_value(99, -1)), "running total"),
+    "an array of no label": (WMF, plain("labels_", []), r"labels_\.1.* is not something that WMF stores"),
+    "a label without its array": (WMF, without("labels_.0"), "labels_.0"),
+    "another number of ratings": (
+        cr.ALS(dim=4, epochs=1),
+        array("seen_value_", lambda a: a[1:]),
+        "seen_value_ must be",
+    ),
+    "a rating that is none": (cr.ALS(dim=4, epochs=1), array("seen_value_", with_value(np.nan)), "seen_value_ has NaN"),
     "nothing of reg": (WMF, without("reg_"), "reg_ must be a number"),
     "nothing of the average": (LISTS, without("average_"), "average_ is missing"),
     "an item that is not there": (LISTS, array("background_", with_value(ITEMS)), "background_ has 9, and 9 items"),

@@ -16,6 +16,8 @@ _NAMES = {
     "data": ("CSR", "Dataset", "Vocab", "from_arrays", "from_scipy"),
     "reading.frames": ("from_frame",),
     "reading.tables": ("read_csv", "read_parquet"),
+    "reading.item_tables": ("item_table",),
+    "data.labels": ("ItemTable",),
     "datasets.given": ("given_split",),
     "data.split": (
         "Split",
@@ -29,6 +31,8 @@ _NAMES = {
     "model": ("Model",),
     "models": ("available", "find", "load"),
     "answering.ranking": ("Ranking",),
+    "answering.explain": ("Explanation",),
+    "answering.diversity": ("diversify",),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.report": ("Report",),
     "evaluation.significance": ("Comparison", "compare", "relative_graph_gain"),

@@ -126,7 +126,7 @@ def _small_fit(model: Model, sample: Dataset, epochs: int) -> tuple[Model, float
     changes: dict[str, Any] = {"epochs": epochs} if "epochs" in params else {}
     if "patience" in params:
         changes["patience"] = None
-    small = type(model)(**{**params, **changes})
+    small = model._copy(**changes)
     start = _now()
     ends = [start]
 

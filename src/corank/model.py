@@ -7,8 +7,7 @@ in any model. `training` wraps `_fit`, `answering` wraps `_score`.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
@@ -18,15 +17,17 @@ from numpy.typing import NDArray
 
 from . import estimate, training
 from .answering import inference
-from .answering.histories import Histories
-from .answering.inference import Candidates
-from .answering.ranking import Ranking
+from .answering.answers import Answers
+from .answering.explain import Reasons, leave_one_out
+from .answering.update import Growth
 from .cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from .data import CSR, Array, Dataset
-from .errors import CorankError, suggest
+from .data.labels import NO_LABELS, labels_of
+from .errors import CorankError
 from .model_file import pack, write_file
 from .params import ClassDoc, param
-from .stored import COMMON, Stored, check_state
+from .settings import Settings
+from .stored import COMMON, Stored, check_state, floats
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from .training import OnEpoch, Training
 
 
-@dataclass(kw_only=True, eq=False)
-class Model:
+@dataclass(kw_only=True, eq=False, repr=False)  # `Settings` has a short one
+class Model(Answers, Settings):
     """Base class of all models: a dataclass of hyper-parameters that fits, recommends, predicts and saves."""
 
     seed: int = param(0, "random seed", low=0)
@@ -52,7 +53,7 @@ class Model:
     smaller_form: ClassVar[str] = ""  # a setting that is much cheaper, told where the model takes too long
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
     starts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # settings that were best on other data: a search begins there
-    from_data: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that `_choose` settles where they are None
+    labels_ = NO_LABELS  # files from before labels were kept do not hold any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -92,39 +93,6 @@ class Model:
         """
         return estimate.estimate(self, data, users)
 
-    def recommend(
-        self,
-        users: Iterable[Hashable] | Hashable | None = None,
-        *,
-        histories: Histories | None = None,
-        k: int = 10,
-        exclude_seen: bool = True,
-        items: Candidates | None = None,
-    ) -> Ranking:
-        """The k best items per user.
-
-        Parameters
-        ----------
-        users : ids (or one id) from the training data; all of them when neither users nor histories are given.
-        histories : interactions of unseen users: a list of lists of item ids (or of {item: rating}), a {name: items}
-            mapping or a Dataset. Unknown items are skipped with a warning; if no item is known, that is an error.
-        items : candidates, all items when absent: a list of ids for all users, a {user: ids} mapping, or one list per
-            user in their order. Rows with fewer than k candidates are padded.
-        """
-        return inference.recommend(self, users, histories, k, exclude_seen, items)
-
-    def similar_items(self, items: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
-        """The k items most similar to each of `items`; the columns of the frame are item, rank, similar, score."""
-        return inference.similar_items(self, items, k)
-
-    def similar_users(self, users: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
-        """The k users most similar to each of `users`, for models that learn a vector per user."""
-        return inference.similar_users(self, users, k)
-
-    def predict(self, users: Iterable[Hashable] | Array, items: Iterable[Hashable] | Array) -> NDArray[np.float64]:
-        """The score of each (user, item) pair; a rating where the model predicts ratings."""
-        return inference.predict(self, users, items)
-
     def save(self, path: str | Path) -> None:
         """Write the model to one file: arrays and JSON with a checksum, renamed into place when it is complete."""
         inference.require_fitted(self)
@@ -137,52 +105,6 @@ class Model:
         finished: Checkpoint | None = getattr(self, "_finished", None)  # a loaded model has none
         if finished is not None:
             finished.remove()
-
-    def params(self) -> dict[str, Any]:
-        """The hyper-parameters and their values."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-    def used_params(self) -> dict[str, Any]:
-        """The hyper-parameters as they were used: once fitted, those that were None are as chosen for the data."""
-        return {k: getattr(self, f"{k}_", None) if v is None else v for k, v in self.params().items()}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The same by scikit-learn's name, so that `sklearn.base.clone` works; `deep` is part of that protocol."""
-        return self.params()
-
-    def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters for the next fit, as in scikit-learn; returns self."""
-        known = [f.name for f in dataclasses.fields(self)]
-        for name in params:
-            if name not in known:
-                raise CorankError(f"{type(self).__name__} has no hyper-parameter {name!r}{suggest(name, known)}")
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        """The hyper-parameters that differ from their defaults."""
-        usual = {f.name: f.default for f in dataclasses.fields(self)}
-        shown = [f"{name}={value!r}" for name, value in self.params().items() if repr(value) != repr(usual[name])]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def settled(self, data: Dataset, rows: CSR) -> Self:
-        """This model, or a copy in which the hyper-parameters that are left to the data are as chosen for this data."""
-        if not self.from_data:
-            return self
-        copy = type(self)(**self.params())
-        copy._choose(data, rows)
-        return type(self)(**copy.used_params())
-
-    @property
-    def stops_early(self) -> bool:
-        """Whether validation rows decide how many epochs a fit has: with `patience`, or where `epochs` is left open."""
-        return getattr(self, "patience", None) is not None or (hasattr(self, "patience") and self.epochs_left_open)
-
-    @property
-    def epochs_left_open(self) -> bool:
-        """Whether the number of epochs is chosen for the data."""
-        return getattr(self, "epochs", 0) is None
 
     @classmethod
     def suits(cls, task: str) -> bool:
@@ -211,13 +133,21 @@ class Model:
 
     def _stores(self) -> dict[str, Stored]:
         """What a fitted model holds: type, shape and range of each attribute (see `stored`); subclasses add theirs."""
-        return dict(COMMON)
+        values = {"seen_value_": floats("training rows", optional=True)} if self._keeps_values else {}
+        return {**COMMON, **values}
 
     # ---- what a subclass may override ------------------------------------------------------------------------------
 
     def _pointless(self, data: Dataset) -> Collection[str]:
         """Hyper-parameters that change nothing on this data, so that a search leaves them out."""
         return ()
+
+    def _feasible(self, searched: Collection[str]) -> Self:
+        """This model, or a copy in which the `searched` hyper-parameters go together with the others.
+
+        A search draws each of them by itself, and tries what this returns.
+        """
+        return self
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
         """Store what is used of each hyper-parameter in `from_data` (`rho_` for `rho`): as given, or for this data."""
@@ -243,6 +173,32 @@ class Model:
     def _training_rows(self) -> CSR:
         """The training items of each user, in time order where scores depend on it."""
         return inference.seen_items(self)
+
+    @property
+    def _keeps_values(self) -> bool:
+        """Whether the values of the training rows are stored: those of ratings, which explanations and updates need."""
+        return self.predicts_ratings or self.needs_ratings
+
+    def _history(self, user: int) -> CSR:
+        """What scores of a training user are computed from, as `_score_histories` takes it: one row."""
+        return inference.training_history(self, user)
+
+    def _row_values(self) -> NDArray[np.float32]:
+        """The value of each training row, 1 where the model keeps none."""
+        return inference.training_values(self)
+
+    def _absorb(self, growth: Growth) -> None:
+        """Take in new rows: `update` has grown what is declared, with zeros for new users and items."""
+        raise CorankError(f"{self.name()} cannot take in new rows without a refit: fit it again on all rows")
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        """How much each entry of a history (one row) speaks for some items; user : its code, None if unseen.
+
+        By scoring again without each entry, unless a model knows better.
+        """
+        return leave_one_out(self, user, history, items, scores)
 
     def _size(self, word: str) -> int | None:
         """The number that a word in the shapes of `_stores` stands for: a hyper-parameter; None if it is none."""
@@ -287,7 +243,10 @@ class Model:
         """Keep what inference needs of the training data: a fitted model is used without it."""
         self.users_, self.items_ = data.users, data.items
         self.seen_indptr_, self.seen_index_ = rows.indptr, rows.index
+        if self._keeps_values and data.values != "none":
+            self.seen_value_ = inference.row_values(data, rows, mean=self.predicts_ratings or self.needs_ratings)
         self.titles_ = data.item_labels["title"].tolist() if "title" in data.item_labels else []
+        self.labels_ = labels_of(data.item_labels).without("title")
         self.history_: list[dict[str, Any]] = []
         self.fit_seconds_ = 0.0
         self._choose(data, rows)

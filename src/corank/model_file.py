@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .data import Array, Vocab
+from .data.labels import Column, Labels
 from .errors import CorankError, ModelFileError
 from .system.atomic import replacing, sweep
 from .system.memory import free_bytes, no_room
@@ -135,7 +136,10 @@ def _header(path: Path, file: BinaryIO, written: str) -> tuple[bytes, int]:
 
 
 def pack(state: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Arrays for safetensors, and the rest for JSON; a vocabulary of strings becomes bytes and offsets."""
+    """Arrays for safetensors, and the rest for JSON; a vocabulary of strings becomes bytes and offsets.
+
+    Of labels, the names, kinds and words are JSON, and the columns are arrays by their number.
+    """
     arrays: dict[str, Array] = {}
     plain: dict[str, Any] = {}
     for name, value in state.items():
@@ -145,6 +149,12 @@ def pack(state: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
             arrays[f"{name}ends"] = np.cumsum([len(e) for e in encoded], dtype=np.int64)
         elif isinstance(value, Vocab):
             arrays[f"{name}ids"] = np.ascontiguousarray(value.ids)
+        elif isinstance(value, Labels):
+            plain[name] = [[label, column.kind, list(column.words)] for label, column in value.columns.items()]
+            for number, column in enumerate(value.columns.values()):
+                arrays[f"{name}.{number}"] = np.ascontiguousarray(column.values)
+                if column.ends is not None:
+                    arrays[f"{name}.{number}.ends"] = column.ends
         elif isinstance(value, np.ndarray):
             arrays[name] = np.ascontiguousarray(value)
         else:
@@ -155,6 +165,9 @@ def pack(state: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
 def unpack(arrays: dict[str, Array], plain: dict[str, Any]) -> dict[str, Any]:
     """The state that `pack` took apart."""
     state = dict(plain)
+    arrays = dict(arrays)
+    if "labels_" in plain:
+        state["labels_"] = _labels(arrays, plain["labels_"])
     for name, array in arrays.items():
         if name.endswith("_bytes"):
             base = name.removesuffix("bytes")
@@ -169,3 +182,16 @@ def unpack(arrays: dict[str, Array], plain: dict[str, Any]) -> dict[str, Any]:
         elif not name.endswith("_ends"):
             state[name] = array
     return state
+
+
+def _labels(arrays: dict[str, Array], plain: Any) -> Labels:
+    """The labels that `pack` took apart; their arrays are removed from `arrays`."""
+    if not isinstance(plain, list) or not all(isinstance(entry, list) and len(entry) == 3 for entry in plain):
+        raise ValueError("labels_ must be a name, a kind and words per label")
+    columns: dict[str, Column] = {}
+    for number, (label, kind, words) in enumerate(plain):
+        if not isinstance(label, str) or not isinstance(kind, str) or not isinstance(words, list) or label in columns:
+            raise ValueError("labels_ must be a name, a kind and words per label")
+        values, ends = arrays.pop(f"labels_.{number}"), arrays.pop(f"labels_.{number}.ends", None)
+        columns[label] = Column(kind, values, tuple(words), ends)
+    return Labels(columns)

@@ -25,6 +25,7 @@ class Param:
     choices: tuple[Any, ...] | None = None
     search: tuple[float, float] | tuple[Any, ...] | None = None  # (low, high) for numbers, the options for choices
     log: bool = False  # search on a logarithmic scale
+    machine: bool = False  # where a fit runs, not what it learns: not in `params()`, files and reports
 
 
 def param(
@@ -36,9 +37,10 @@ def param(
     choices: tuple[Any, ...] | None = None,
     search: tuple[Any, ...] | None = None,
     log: bool = False,
+    machine: bool = False,
 ) -> Any:
     """A dataclass field that is a hyper-parameter."""
-    return dataclasses.field(default=default, metadata={"param": Param(doc, low, high, choices, search, log)})
+    return dataclasses.field(default=default, metadata={"param": Param(doc, low, high, choices, search, log, machine)})
 
 
 def params_of(cls: Any) -> dict[str, tuple[type, bool, Any, Param]]:

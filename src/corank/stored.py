@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .data import Array, Vocab
+from .data.labels import Labels
 
 if TYPE_CHECKING:
     from .model import Model
@@ -226,6 +227,20 @@ class Titles(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ItemLabels(Stored):
+    """The labels of the items."""
+
+    def check(self, name: str, value: Any, model: Model, sizes: Sizes) -> None:
+        if not isinstance(value, Labels):
+            raise ValueError(f"{name} must be {self.words()}")
+        for label, column in value.columns.items():
+            column.check(label, sizes["items"])
+
+    def words(self) -> str:
+        return "columns of numbers, yes or no, a text or several texts per item"
+
+
+@dataclass(frozen=True, kw_only=True)
 class History(Stored):
     """What was reported after each epoch."""
 
@@ -248,6 +263,7 @@ COMMON: Mapping[str, Stored] = {
     "seen_indptr_": Ends(of="users", into="training rows"),
     "seen_index_": codes("training rows"),
     "titles_": Titles(),
+    "labels_": ItemLabels(optional=True),
     "history_": History(),
     "fit_seconds_": Number(low=0),
 }
@@ -261,7 +277,8 @@ def check_state(model: Model, state: Mapping[str, Any]) -> None:
     sizes: Sizes = {}
     vars(model).update({name: state[name] for name in ("users_", "items_") if isinstance(state.get(name), Vocab)})
     for name, rule in COMMON.items():
-        rule.check(name, _of(state, name), model, sizes)
+        if name in state or not rule.optional:
+            rule.check(name, _of(state, name), model, sizes)
     declared = model._stores()
     for name in state:
         if name not in declared:

@@ -326,3 +326,27 @@ def test_fold_in_does_not_depend_on_the_company():
     for r in range(3):
         mine = index[indptr[r] : indptr[r + 1]]
         np.testing.assert_array_equal(fold((np.array([0, mine.size]), mine), V, bias, 10)[0], together[r])
+
+
+@pytest.mark.parametrize(("lr", "reg"), [(0.1, 0.05), (0.1, 0.0), (0.5, 2.0), (0.9, 1.5), (0.1, 9.9999)])
+def test_the_steps_of_each_item_add_up_to_the_fold_in(lr, reg):
+    """Each item of the row has a coordinate of its own, so that a step in the wrong part is seen there."""
+    index = np.array([3, 10, 17, 25], np.int32)
+    _, V, bias = vectors(4)
+    V = np.column_stack([V, np.zeros((ITEMS, 4), np.float32)])
+    V[index, D + np.arange(4)] = 1
+    options = (30, 2, np.float32(lr), np.float32(reg), V, bias)
+    X = np.empty((1, D + 4), np.float32)
+    bpr.fold_in(0, 1, np.array([0, 4]), index, *options, X)
+    parts = np.zeros((4, D + 4))
+    bpr.fold_in_parts(index, *options, parts)
+    np.testing.assert_allclose(parts.sum(axis=0), X[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(parts[:, D:], np.diag(X[0, D:]), rtol=1e-4, atol=1e-5)
+    assert (np.diag(parts[:, D:]) > 0).all()
+
+
+def test_the_parts_of_everything_are_zero():
+    _, V, bias = vectors()
+    parts = np.zeros((ITEMS, D))
+    bpr.fold_in_parts(np.arange(ITEMS, dtype=np.int32), 5, 1, np.float32(0.1), np.float32(0.1), V, bias, parts)
+    assert not parts.any()

@@ -12,7 +12,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from corank.report import data_charts, model_charts, palette
+from corank.answering.explain import Explanation
+from corank.report import data_charts, model_charts, palette, reason_charts
 from corank.report.svg import WIDTH, draw, log_ticks, short
 from results import HOSTILE
 
@@ -26,6 +27,16 @@ BARS = {name: (0.2, 0.3, 0.5) for name in NAMES}
 THREE = ("top", "middle", "rest"), ("#0b4f7a", "#5aa2cf", "#c4dcec")
 COUNTS = (RNG.pareto(1.1, 500) * 10 + 1).astype(int)
 VALUES = {name: RNG.random(300) for name in NAMES}
+WHY = Explanation(
+    user=7,
+    items=[1, 2],
+    scores=[0.5, 0.1],
+    kind="attention",
+    contributions=[[(10, 0.5), (11, 0.2), (12, -0.3)], [(12, 0.0), (10, 0.0), (11, 0.0)]],
+    titles={10: "wmf", 11: HOSTILE, 1: "a name that goes on and on and on"},
+    history=[10, 11, 12],
+    attention=np.tri(3, dtype=np.float32) / 3,
+)
 
 PICTURES: dict[str, Callable[[], str]] = {
     "intervals": lambda: model_charts.intervals(MARKS, LOOKS, "NDCG@10"),
@@ -45,6 +56,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "plays": lambda: data_charts.ratings(COUNTS),
     "dates": lambda: data_charts.over_time(RNG.integers(1.2e9, 1.5e9, 900), RNG.integers(1.4e9, 1.5e9, 90)),
     "steps": lambda: data_charts.over_time(np.arange(900), np.arange(90)),
+    "reasons": lambda: reason_charts.reasons(WHY),
+    "attention": lambda: reason_charts.attention(WHY),
 }
 NAMED = ("intervals", "hit_rates", "distribution", "errors", "scatter", "groups", "stacked_bars")
 

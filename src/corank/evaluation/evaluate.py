@@ -113,7 +113,7 @@ def evaluate(
         interval,
         time.perf_counter() - began,
         float(getattr(fitted, "fit_seconds_", np.nan)),
-        _fingerprint(rows, known, how.refit),
+        _fingerprint(rows, known, how.refit, split.ties),
         top,
         (*split.notes, *notes),
     )
@@ -220,9 +220,10 @@ def _refit(model: Model | None, split: Split) -> bool | None:
     return bool(seen_items(model).holds(split.valid.user, split.valid.item)[fresh].any())
 
 
-def _fingerprint(rows: Dataset, known: Dataset, refit: bool | None) -> str:
+def _fingerprint(rows: Dataset, known: Dataset, refit: bool | None, ties: str) -> str:
     """Hash of the evaluation task (the rows to predict and the known ones), independent of the name of the split."""
     digest = hashlib.sha256(b"refit" if refit else b"")
+    digest.update(b"" if ties == "file" else f"ties by {ties}".encode())
     for data in (rows, known):
         for array in (data.user, data.item, data.value):
             digest.update(np.ascontiguousarray(array).tobytes())

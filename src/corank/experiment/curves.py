@@ -74,7 +74,7 @@ def _curve(experiment: Experiment, entry: Entry, split: Split, metrics: tuple[Me
     objective = [h["objective"] for h in timed.history_ if "objective" in h]
     values: dict[str, list[float]] = {"objective": objective} if objective else {}
     protocol = ""
-    model = type(timed)(**timed.params())
+    model = timed._copy()
 
     def measure(_: dict[str, Any]) -> bool:
         nonlocal protocol

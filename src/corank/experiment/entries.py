@@ -46,7 +46,7 @@ def make_entry(
         raise several(wrong)
     if isinstance(asked, Model):
         known = params_of(type(asked))
-        given = any(asked.params()[name] != known[name][2] for name in known if name != "seed")
+        given = any(value != known[name][2] for name, value in asked.params().items() if name != "seed")
         label = getattr(asked, "label", type(asked).name())
         return Entry(label, asked, {}, chosen=chosen if given else NOTHING, given=given)
     table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
@@ -54,9 +54,9 @@ def make_entry(
     label, published, at_most = table.pop("label", name), table.pop("published", {}), table.pop("at_most", None)
     under = {**published_under, **table.pop("published_under", {})}
     own = table.pop("chosen", None)
-    given = bool(table.keys() - {"seed"})
-    stated = own if own is not None else chosen if given else NOTHING
     model = make_model(name, {"seed": seed, **find(name).task_params.get(task, {}), **table})
+    given = bool(table.keys() & model.params().keys() - {"seed"})
+    stated = own if own is not None else chosen if given else NOTHING
     return Entry(label, model, published, at_most, stated, under, given)
 
 

@@ -12,6 +12,7 @@ from ..model import Model
 from ..reading.edge_tables import edge_file
 from .kinds import Mistakes, raised
 from .schema import mistakes
+from .source import rule_alone
 from .stated import refit_mistakes
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def _given_split(asked: Experiment) -> Mistakes:
             yield "data is a Split already: leave out split, test and valid, or give the rows as a Dataset"
     elif asked.valid is not None and asked.test is None:
         yield f"valid = {show(str(asked.valid))} needs test rows beside it: give test = ... (--test) too"
+    elif asked.test is not None and (ties := rule_alone(asked.split)):
+        yield f"ties = {show(ties)} orders rows before they are divided, and test rows are given: leave ties out"
     elif asked.test is not None and asked.split != "auto":
         yield f"split {asked.split!r} divides the rows, and test = {show(str(asked.test))} has divided them: drop one"
 

@@ -60,13 +60,16 @@ def run_entry(
     model, trials = entry.model, 0
     require_predictions(model, metrics_of(experiment.metrics_used()))
     if experiment.tune and not model.oracle:
-        model, trials = _tuned(experiment, entry, parts[0], watch, storage)
+        try:
+            model, trials = _tuned(experiment, entry, parts[0], watch, storage)
+        except Stopped:
+            return None
     reports, loaded = [], 0
     for seed, split in zip(experiment.seeds or (experiment.seed,), parts, strict=True):
         if watch.asked_to_stop():
             return None
         if experiment.seeds:
-            model = type(model)(**{**model.params(), "seed": seed})
+            model = model._copy(seed=seed)
         # Of a given split all training rows are learned from in the end, except where early stopping needs some.
         whole = split.valid_from_train and not model.stops_early
         final = split.refit() if experiment.refit or whole else split
@@ -106,6 +109,7 @@ def _tuned(experiment: Experiment, entry: Entry, split: Split, watch: Watch, sto
         trials=experiment.tune,
         storage=None if storage is None else inside(storage, experiment.name),
         on_trial=watch.goes_on,
+        on_progress=watch.within,
         **experiment.protocol_options(),
     )
     return found.model(), found.trials

@@ -19,7 +19,7 @@ from ..data.values import VALUES
 from ..errors import show, suggest
 from ..evaluation.metrics import metric
 from ..model import Model
-from ..models import available, find
+from ..models import available, find, others_have
 from ..params import check, mistake, params_of
 from ..system.names import LONGEST, clean
 from .kinds import (
@@ -78,14 +78,15 @@ def mistakes(experiment: object) -> Iterator[tuple[str, str]]:
 # ---- splits ----------------------------------------------------------------------------------------------------------
 
 SPLITS: dict[str, dict[str, Kind]] = {
-    "leave_last_out": {},
+    "leave_last_out": {"ties": one_of(*splits.TIES)},
     "holdout": {"test": share(), "valid": share(zero=True), "by": one_of("row", "user"), "seed": SEED},
-    "time_cut": {"test": share(), "valid": share(zero=True)},
+    "time_cut": {"test": share(), "valid": share(zero=True), "ties": one_of(*splits.TIES)},
     "fixed_per_user": {"train": whole(1), "test": whole(1), "at_least": whole(1), "valid": whole(0), "seed": SEED},
     "strong_generalization": {"users": number(0, 0.5), "target": share(), "min_rows": whole(2), "seed": SEED},
     "cold_users": {"users": number(0, 0.5), "seed": SEED},
 }
-OWN_SPLITS = ("auto", "published")  # the one that suits the data, and the one that it comes with
+# The split that suits the data, and the one that it comes with.
+OWN_SPLITS: dict[str, dict[str, Kind]] = {"auto": {"ties": one_of(*splits.TIES)}, "published": {}}
 
 
 def split_mistakes(key: str, value: Any) -> Mistakes:
@@ -97,9 +98,12 @@ def split_mistakes(key: str, value: Any) -> Mistakes:
     name = given.pop("name", None)
     if name is None and given:
         yield f"{key}: {show(next(iter(given)))} needs a name beside it{suggest('', SPLITS)}"
-    elif name in OWN_SPLITS:
-        if given:
-            yield f"{key} {name} has no option {show(next(iter(given)))}: choose a split{suggest('', SPLITS)}"
+    elif isinstance(name, str) and name in OWN_SPLITS:
+        unknown = [option for option in given if option not in OWN_SPLITS[name]]
+        if unknown:
+            yield f"{key} {name} has no option {show(unknown[0])}: choose a split{suggest('', SPLITS)}"
+        else:
+            yield from table_mistakes(f"{key} {name}", given, OWN_SPLITS[name])
     elif not isinstance(name, str) or name not in SPLITS:
         yield f"there is no {key} {show(name)}{suggest(str(name), [*SPLITS, *OWN_SPLITS])}"
     else:
@@ -226,7 +230,7 @@ def param_mistakes(name: str, params: Mapping[str, Any]) -> Mistakes:
     known = params_of(cls)
     for key, value in params.items():
         if key not in known:
-            yield f"{name} has no hyper-parameter {show(key)}{suggest(str(key), known)}"
+            yield f"{name} has no hyper-parameter {show(key)}{others_have(str(key))}{suggest(str(key), known)}"
         elif sentence := mistake(cls, key, value, *known[key]):
             yield sentence
 

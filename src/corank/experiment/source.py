@@ -15,7 +15,7 @@ from ..data import Array, Dataset
 from ..data import split as splits
 from ..data.given import align
 from ..data.split import Split
-from ..errors import CorankError, several, suggest
+from ..errors import CorankError, several, show, suggest
 from .schema import SPLITS, split_mistakes
 
 logger = logging.getLogger("corank")
@@ -62,6 +62,8 @@ def opened(
     if valid is not None and test is None:
         raise CorankError(f"valid = {str(valid)!r} needs test rows beside it: give test = ... (--test) too")
     if test is not None:
+        if ties := rule_alone(split):
+            raise _already_divided(ties, f"test = {_name(test)!r} is a part of its own")
         if split != "auto":
             raise CorankError(
                 f"split {split!r} divides the rows, and test = {_name(test)!r} has divided them: drop one"
@@ -77,8 +79,10 @@ def opened(
     if isinstance(data, str | Path):
         from ..datasets import open_split, split_name
 
-        if split in ("auto", "published"):
-            own = open_split(data, ordered=ordered and split == "auto", **dict(columns))
+        if split in ("auto", "published") or rule_alone(split):
+            own = open_split(data, ordered=ordered and split != "published", **dict(columns))
+            if own is not None and (ties := rule_alone(split)):
+                raise _already_divided(ties, f"the data comes with {own.name}")
             if own is not None:
                 return _changed(own, positive, *edges)
         elif (unused := split_name(data)) is not None:
@@ -92,6 +96,8 @@ def opened(
         from ..datasets.synthetic import made as generated
 
         found = generated(data, seed)
+        if positive is None and found.split is not None and (ties := rule_alone(split)):
+            raise _already_divided(ties, f"the data comes with {found.split.name}")
         if split == "auto" and positive is None and found.split is not None:
             return found.split
         return _at_least(positive, found.data).with_graph(*edges)
@@ -102,6 +108,18 @@ def opened(
 def _named(split: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
     """A table with nothing but a name is that name; an empty one is the default."""
     return split if isinstance(split, str) or split.keys() - {"name"} else str(split.get("name", "auto"))
+
+
+def rule_alone(split: str | Mapping[str, Any]) -> str:
+    """The rule for equal timestamps where no split is named beside it, {name = 'auto', ties = ...}; else empty."""
+    return "" if isinstance(split, str) or split.get("name") != "auto" else str(split.get("ties", ""))
+
+
+def _already_divided(ties: str, why: str) -> CorankError:
+    return CorankError(
+        f"ties = {show(ties)} orders the rows before they are divided, and {why}: leave ties out, or choose split "
+        "'leave_last_out' or 'time_cut'"
+    )
 
 
 def _part(rows: Any, columns: Mapping[str, Any], positive: float | None) -> Dataset:
@@ -141,7 +159,12 @@ def cut(
         # A tenth of fewer than ten rows is none, and searches need validation rows.
         short = np.median(np.unique(data.user, return_counts=True)[1]) < 10
         name = "leave_last_out" if by_order else "holdout"
-        options = {} if by_order else {"by": "user", "valid": 0.2 if short else 0.1}
+        if options and not by_order:
+            raise CorankError(
+                f"ties = {show(options['ties'])} is for splits by time, and the rows are divided at random here: leave "
+                "ties out, or choose split 'leave_last_out' or 'time_cut'"
+            )
+        options = options if by_order else {"by": "user", "valid": 0.2 if short else 0.1}
     if "seed" in SPLITS[name]:
         options = {"seed": seed, **options}
     notes: tuple[str, ...] = ()
@@ -150,6 +173,10 @@ def cut(
             notes = ("no times: the order of the file is the order of events",)
         else:
             notes = (f"no times, and {name} does not look at the order of the file",)
+        logger.warning(*notes)
+    if data.time is not None and "ties" in SPLITS[name] and len(data) and np.ptp(data.time) == 0:
+        by = "item ids are" if options.get("ties") == "item" else "order of the file is"
+        notes = (f"all times are equal: the {by} the order of events",)
         logger.warning(*notes)
     made: Split = getattr(splits, name)(data, **options)
     return dataclasses.replace(made, notes=notes)

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 from ..checkpoint import fingerprint
 from ..data import Dataset
 from ..data.split import Split
-from ..errors import CorankError, MissingExtra
+from ..errors import CorankError, MissingExtra, Stopped
 from ..evaluation.evaluate import evaluate
 from ..evaluation.metrics import AnyMetric
 from ..evaluation.metrics import metric as find_metric
@@ -31,22 +32,38 @@ from ..system.names import inside
 
 OnTrial = Callable[[dict[str, Any]], bool | None]
 RANDOM = 8  # trials before the search follows earlier ones; the starts are among them
+ENDED = ("COMPLETE", "PRUNED")
 FEW_USERS = 2_000  # enough validation users to see that a trial is hopeless
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best hyper-parameters found on the validation rows."""
+    """The best hyper-parameters found on the validation rows.
+
+    tried : (hyper-parameters, value) of all trials in order; the value is None where the trial was pruned.
+    """
 
     start: Model
     params: dict[str, Any]
     value: float
     metric: str
-    trials: int
+    tried: tuple[tuple[dict[str, Any], float | None], ...]
+
+    @property
+    def trials(self) -> int:
+        """How many settings were tried, pruned ones included."""
+        return len(self.tried)
+
+    def after(self, trials: int) -> Tuned:
+        """What the search had found after its first trials."""
+        sign = 1.0 if find_metric(self.metric).higher_is_better else -1.0
+        tried = self.tried[:trials]
+        params, value = max(((p, v) for p, v in tried if v is not None), key=lambda one: sign * one[1])
+        return Tuned(self.start, params, value, self.metric, tried)
 
     def model(self) -> Model:
         """An unfitted model with the best hyper-parameters."""
-        return type(self.start)(**self.params)
+        return self.start._copy(**self.params)
 
     def write(self, path: str | Path) -> None:
         """Write the best hyper-parameters as TOML, for `corank fit --params` and for `[[model]]` tables."""
@@ -66,6 +83,7 @@ def tune(
     trials: int = 30,
     storage: str | Path | None = None,
     on_trial: OnTrial | None = None,
+    on_progress: OnTrial | None = None,
     fixed: Collection[str] = (),
     **options: Any,
 ) -> Tuned:
@@ -77,6 +95,8 @@ def tune(
     ----------
     storage : a folder for the state of the search; one that is found there is resumed.
     on_trial : called after each trial, pruned ones included; returning False stops the search and keeps the best.
+    on_progress : called a few times per second within long trials, as that of `fit`, with `trial` and `of`; returning
+        False abandons the trial and stops the search.
     options : protocol, negatives, popular, relevant, as in `evaluate`.
     """
     try:
@@ -97,11 +117,14 @@ def tune(
     sample = _some_users(split)
     if not ranges:
         value = _score(model.fit(split.train, valid=_watched(model, split)), split, metric, options)
-        return Tuned(model, model.params(), value, find_metric(metric).name, 1)
+        return Tuned(model, model.params(), value, find_metric(metric).name, ((model.params(), value),))
+
+    def made(drawn: dict[str, Any]) -> Model:
+        return model._copy(**drawn)._feasible(ranges)
 
     def objective(trial: Any) -> float:
         asked = trial.user_attrs.get("asked", ranges)
-        candidate = type(model)(**{**model.params(), **{n: _suggest(trial, n, *ranges[n]) for n in asked}})
+        candidate = made({n: _suggest(trial, n, *ranges[n]) for n in asked})
 
         def watch(entry: dict[str, Any]) -> bool | None:
             epoch = entry["epoch"]
@@ -110,8 +133,14 @@ def tune(
             trial.report(sign * _score(candidate, sample, metric, options), epoch)
             return False if trial.should_prune() else None
 
+        def within(event: dict[str, Any]) -> bool | None:
+            return on_progress is None or on_progress({**event, "trial": trial.number + 1, "of": trials})
+
         try:
-            candidate.fit(split.train, valid=_watched(candidate, split), on_epoch=watch)
+            candidate.fit(split.train, valid=_watched(candidate, split), on_epoch=watch, on_progress=within)
+        except Stopped:
+            trial.study.stop()
+            return math.nan  # a failed trial to optuna, neither completed nor pruned: a resumed search tries it again
         except CorankError as why:  # training diverged: a bad trial, not the end of the search
             logging.getLogger("corank").info("trial %d: %s", trial.number, why)
             raise optuna.TrialPruned from None
@@ -121,8 +150,9 @@ def tune(
 
     def report_trial(study: Any, trial: Any) -> None:
         best = sign * study.best_value if any(t.value is not None for t in study.trials) else None
-        event = {"event": "trial", "trial": trial.number + 1, "of": trials, "params": trial.params, "best": best}
-        if on_trial is not None and on_trial(event) is False:
+        tried = {name: value for name, value in made(trial.params).params().items() if name in trial.params}
+        event = {"event": "trial", "trial": trial.number + 1, "of": trials, "params": tried, "best": best}
+        if on_trial is not None and trial.state.name in ENDED and on_trial(event) is False:
             study.stop()
 
     # The first trial is the model as given; what a range does not hold (None, "auto", 0 on a log scale) stays as it is.
@@ -143,19 +173,23 @@ def tune(
         for start in ({}, *filter(None, starts)):
             setting = given | start
             study.enqueue_trial(setting, user_attrs={"asked": list(setting)})
-    if _ended(study) < trials:
-        study.optimize(objective, n_trials=trials - _ended(study), callbacks=[report_trial])
-    try:
-        best = study.best_trial
-    except ValueError:
-        raise CorankError(f"none of {trials} trials of {model.name()} finished: see the log") from None
-    assert best.value is not None  # a best trial has finished
-    return Tuned(model, {**model.params(), **best.params}, sign * best.value, find_metric(metric).name, _ended(study))
+    if len(_ended(study)) < trials:
+        study.optimize(objective, n_trials=trials - len(_ended(study)), callbacks=[report_trial])
+    tried = tuple(
+        (made(t.params).params(), sign * t.value if t.state.name == "COMPLETE" else None) for t in _ended(study)
+    )
+    finished = [(params, value) for params, value in tried if value is not None]
+    if not finished and len(tried) < trials:
+        raise Stopped(f"the search for {model.name()} was stopped before a trial had finished: nothing was found")
+    if not finished:
+        raise CorankError(f"none of {trials} trials of {model.name()} finished: see the log")
+    best = max(finished, key=lambda one: sign * one[1])
+    return Tuned(model, *best, find_metric(metric).name, tried)
 
 
-def _ended(study: Any) -> int:
-    """Number of completed or pruned trials: an interrupted one is tried again."""
-    return sum(t.state.name in ("COMPLETE", "PRUNED") for t in study.trials)
+def _ended(study: Any) -> list[Any]:
+    """The completed and pruned trials: an interrupted one is tried again."""
+    return [t for t in study.trials if t.state.name in ENDED]
 
 
 def _score(model: Model, split: Split, metric: AnyMetric, options: dict[str, Any]) -> float:

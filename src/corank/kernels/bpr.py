@@ -44,7 +44,7 @@ def _margin(u: np.ndarray, v: np.ndarray, w: np.ndarray) -> np.float32:
 
 
 @inline
-def _pull(x: np.float32) -> np.float32:
+def pull(x: np.float32) -> np.float32:
     """Minus the derivative of log(1 + exp(-x))."""
     pull: np.float32 = np.float32(1) / (np.float32(1) + np.exp(x))
     return pull
@@ -164,7 +164,7 @@ def step(
                 if j == i:
                     continue
                 w = V[j]
-                e = _pull(_margin(u, v, w) + bias[i] - bias[j])
+                e = pull(_margin(u, v, w) + bias[i] - bias[j])
                 rate = lr * e
                 if keep is not None:
                     _dropout_step(state, keep, rate, lr * reg, u, v, w)
@@ -253,7 +253,50 @@ def fold_in(
                     i = index[p]
                     j = random_absent(state, index, low, high, V.shape[0])
                     v, w = V[i], V[j]
-                    rate = lr_now * _pull(_margin(x, v, w) + bias[i] - bias[j])
+                    rate = lr_now * pull(_margin(x, v, w) + bias[i] - bias[j])
                     shrink = np.float32(1) - lr_now * reg
                     for f in range(x.size):
                         x[f] = shrink * x[f] + rate * (v[f] - w[f])
+
+
+@kernel
+def fold_in_parts(
+    index: np.ndarray,
+    passes: int,
+    negatives: int,
+    lr: np.float32,
+    reg: np.float32,
+    V: np.ndarray,
+    bias: np.ndarray,
+    parts: np.ndarray,
+) -> None:
+    """The steps of `fold_in` on one row of items, each added to the part of its item: parts float64[n, dim], from 0.
+
+    The parts add up to the vector. They shrink together, so that their common factor is kept aside.
+    """
+    state = np.empty(1, np.uint64)
+    n, d = index.size, V.shape[1]
+    if n == V.shape[0]:
+        return
+    x = np.zeros(d, np.float32)
+    factor = np.float64(1)
+    seek(state, 0, 0)
+    for done in range(passes):
+        lr_now = lr * np.float32(passes - done) / np.float32(passes)
+        for p in range(n):
+            for _ in range(negatives):
+                i = index[p]
+                j = random_absent(state, index, 0, n, V.shape[0])
+                v, w = V[i], V[j]
+                rate = lr_now * pull(_margin(x, v, w) + bias[i] - bias[j])
+                shrink = np.float32(1) - lr_now * reg
+                factor *= shrink
+                if abs(factor) < 1e-100:
+                    parts *= factor
+                    factor = np.float64(1)
+                for f in range(d):
+                    x[f] = shrink * x[f] + rate * (v[f] - w[f])
+                    parts[p, f] += rate * (v[f] - w[f]) / factor
+    for p in range(n):
+        for f in range(d):
+            parts[p, f] *= factor

@@ -32,6 +32,18 @@ def find(name: str) -> type[Model]:
     )
 
 
+def others_have(param: str) -> str:
+    """`, which sasrec and sse_pt have` for a hyper-parameter of other models; empty if no model has it."""
+    from ..params import params_of
+
+    names = [name for name in available() if param in params_of(find(name))]
+    if not names:
+        return ""
+    if len(names) > 5:
+        names = [*names[:3], f"{len(names) - 3} others"]
+    return f", which {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} {'have' if names[1:] else 'has'}"
+
+
 def load(path: str | Path, *, model: type[Model] | None = None) -> Model:
     """Read a model that `Model.save` wrote; anything else raises `ModelFileError`.
 

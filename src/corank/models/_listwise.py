@@ -201,3 +201,23 @@ class Listwise(FactorModel):
             lists.update(lists.by_user, self.item_factors_, U, self.reg_, HalfStep(scale=scale, halvings=0))
         U[np.diff(lists.indptr) == 0] = self.average_
         return U
+
+    def _list_weights(self, lists: ScoredLists) -> tuple[NDArray[np.int32], NDArray[np.float64] | None]:
+        """The items of one list, and the weights with which they add up to its vector; see `_entry_weights`.
+
+        Of resampled lists, the items and mean weights of some samples: the steps converge to the mean gradient.
+        """
+        if not self.reg_ > 0:
+            return lists.index, None
+        U = self._solve_lists(lists)
+        rng = np.random.default_rng(self.seed)
+        items, weights, samples = [], [], 0
+        resampled = True
+        while resampled and samples < FOLD_IN_STEPS:
+            resampled = lists.resample(int(rng.integers(2**62)))
+            lists.rescore(U, self.item_factors_)
+            items.append(lists.index.copy())
+            weights.append(-lists.gradient.astype(np.float64) / self.reg_)
+            samples += 1
+        index, place = np.unique(np.concatenate(items), return_inverse=True)
+        return index, np.bincount(place, np.concatenate(weights)) / samples

@@ -22,7 +22,9 @@ DENSE = 0.03  # share of non-zero features above which they are multiplied as a 
 LARGE = 1 << 29  # ... unless that has more elements than this
 
 
-def node_features(data: Dataset, kind: str, name: str, *, ids: bool, **options: Any) -> dict[Side, Features]:
+def node_features(
+    data: Dataset, kind: str, name: str, *, ids: bool, device: torch.device, **options: Any
+) -> dict[Side, Features]:
     """Features of the sides that have a graph, as tensors.
 
     Parameters
@@ -30,6 +32,7 @@ def node_features(data: Dataset, kind: str, name: str, *, ids: bool, **options: 
     kind : one of `KINDS`; options: see `feature_rows`.
     name : of the model, for the message where there is no graph.
     ids : if only one side has a graph, the nodes of the other have their ids as features (one-hot).
+    device : where the tensors will be.
     """
     graphs: dict[Side, CSR | None] = {"user": data.user_graph, "item": data.item_graph}
     nodes: dict[Side, int] = {"user": len(data.users), "item": len(data.items)}
@@ -40,11 +43,12 @@ def node_features(data: Dataset, kind: str, name: str, *, ids: bool, **options: 
                 "one, or leave features at 'auto'"
             )
         return {}
-    return {
-        side: _tensors(_one_hot(nodes[side]) if graph is None else feature_rows(graph, kind, **options), nodes[side])
-        for side, graph in graphs.items()
-        if graph is not None or ids
-    }
+    found: dict[Side, Features] = {}
+    for side, graph in graphs.items():
+        if graph is not None or ids:
+            rows = _one_hot(nodes[side]) if graph is None else feature_rows(graph, kind, **options)
+            found[side] = _tensors(rows, nodes[side], device)
+    return found
 
 
 def feature_rows(
@@ -88,7 +92,7 @@ def _one_hot(nodes: int) -> CSR:
     return CSR(indptr, index, np.ones(nodes, np.float32), nodes)
 
 
-def _tensors(rows: CSR, nodes: int) -> Features:
+def _tensors(rows: CSR, nodes: int, device: torch.device) -> Features:
     """The rows, scaled so that their absolute values sum to 1, as tensors: dense where they are dense, else sparse."""
     row = np.repeat(np.arange(nodes), np.diff(rows.indptr))
     total = np.bincount(row, np.abs(rows.value), nodes)[row]
@@ -96,5 +100,5 @@ def _tensors(rows: CSR, nodes: int) -> Features:
     if rows.index.size > DENSE * nodes * rows.columns and nodes * rows.columns < LARGE:
         whole = np.zeros((nodes, rows.columns), np.float32)
         whole[row, rows.index] = value
-        return torch.from_numpy(whole)
-    return nn.Pattern(row, rows.index, (nodes, rows.columns)), torch.from_numpy(value)
+        return nn.send(whole, device)
+    return nn.Pattern(row, rows.index, (nodes, rows.columns), device), nn.send(value, device)

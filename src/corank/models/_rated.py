@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..data import CSR, Array
 from ..errors import CorankError
-from ._factors import FactorModel
+from ._factors import FactorModel, VectorParts, weighted_parts
 
 BACKGROUND = 200  # popular items that the items of a user with constant ratings are compared with
 
@@ -35,6 +35,22 @@ class PreferenceModel(FactorModel):
         users = self._solve_users(rows)
         users[constant] = self._solve_users(self._above_background(rows.take(constant)))
         return users
+
+    def _entry_weights(self, rows: CSR) -> NDArray[np.float64] | None:
+        """Weights (entries,) with which the items of one row add up to the vector of `_solve_users`; None if none do.
+
+        At the minimum of a loss of scores plus reg / 2 |x|^2 the gradient is 0: x is the sum of the item vectors, each
+        times minus the derivative of the loss by its score, divided by reg.
+        """
+        return None
+
+    def _vector_parts(self, history: CSR) -> VectorParts | None:
+        rows = history.merged()
+        listed = self._above_background(rows) if levels_of(rows)[1][0] == 1 else rows
+        weight = self._entry_weights(listed)
+        if weight is None:
+            return None
+        return weighted_parts(rows.index, listed.index, weight, self.item_factors_, "popular items")
 
     def _preferred_rating(self) -> float:
         """The rating that the items of such a user are given, where the background items have 0."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.explain import Reasons
+from ..answering.update import Growth
 from ..cost import (
     KERNEL,
     SORTED,
@@ -23,7 +25,7 @@ from ..data import CSR, Array, Dataset
 from ..model import Model
 from ..params import param
 from ..stored import Number, Stored, floats
-from ._factors import pair_products
+from ._factors import left_of, pair_products, ridge_parts
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -158,11 +160,50 @@ class ALS(Model):
         return self._ratings(self.user_factors_[users], self.user_bias_[users])
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
+        unseen = self._folded(histories)
+        return self._ratings(unseen.vectors, unseen.bias)
+
+    def _folded(self, histories: CSR) -> RatedSide:
         """Fold-in: the vector and bias that the last half-step of fit would give a user with these ratings."""
         n = histories.rows
         unseen = RatedSide(histories, np.zeros((n, self.dim), np.float32), np.zeros(n, np.float32))
         self._half_step(unseen, self.item_factors_, self.item_bias_)
-        return self._ratings(unseen.vectors, unseen.bias)
+        return unseen
+
+    def _absorb(self, growth: Growth) -> None:
+        """The half-steps of training for the touched users and the fresh items alone, as in `FactorModel`."""
+        self._refold(growth, growth.touched)
+        if growth.fresh.size:
+            rows = growth.by_item
+            side = RatedSide(rows, np.zeros((rows.rows, self.dim), np.float32), np.zeros(rows.rows, np.float32))
+            self._half_step(side, self.user_factors_, self.user_bias_)
+            self.item_factors_[growth.fresh], self.item_bias_[growth.fresh] = side.vectors, side.bias
+            self._refold(growth, np.unique(rows.index))
+
+    def _refold(self, growth: Growth, touched: Array) -> None:
+        found = self._folded(growth.rows.take(touched))
+        if self.graph == "needed":  # the fold-in knows nothing of a graph: a known user moves as far as it does
+            known = np.flatnonzero(np.isin(touched, growth.users))
+            then = self._folded(growth.old.take(touched[known]))
+            for new, old, name in zip(found[1:], then[1:], ("user_factors_", "user_bias_"), strict=True):
+                before = growth.grown(getattr(growth.before, name), 0, "users")
+                new[known] += before[touched[known]] - old
+        self.user_factors_[touched], self.user_bias_[touched] = found.vectors, found.bias
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        """The fold-in is a ridge regression, so that vector and bias are sums over the ratings of the history.
+
+        A rating above the mean and the bias of its item speaks for similar items, one below against them.
+        """
+        free = self.biases  # the bias of the user is one more coordinate
+        V = np.column_stack([self.item_factors_, np.ones(len(self.item_factors_))])[:, : self.dim + free]
+        penalty = np.append(np.full(self.dim, float(self._reg(history)[0])), [self.reg_bias])[: self.dim + free]
+        target = history.value.astype(np.float64) - self.mean_ - self.item_bias_[history.index]
+        parts = ridge_parts(V[history.index], np.ones(target.size), target, np.diag(penalty))
+        known = {"mean and item bias": self.mean_ + self.item_bias_[items].astype(np.float64)}
+        return Reasons("decomposition", history.index, V[items] @ parts.T, known, left_of(self, user))
 
     def _ratings(self, vectors: Array, bias: Array) -> NDArray[np.float32]:
         """Predicted ratings (batch, items) of users with these vectors (batch, dim) and biases (batch,)."""

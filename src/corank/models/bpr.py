@@ -13,7 +13,7 @@ from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_m
 from ..data import CSR, Dataset
 from ..params import param
 from ..stored import Stored, floats
-from ._factors import FactorModel
+from ._factors import FactorModel, VectorParts
 from ._sse import SSEModel
 
 if TYPE_CHECKING:
@@ -118,7 +118,18 @@ class BPR(SSEModel, FactorModel):
 
         rows = histories.merged()
         vectors = np.empty((rows.rows, self.dim), np.float32)
-        options = (FOLD_IN_PASSES, self.negatives, np.float32(self.lr), np.float32(self.reg))
-        items = (self.item_factors_, self.item_bias_)
-        run(fold_in, rows.rows, *rows[:2], *options, *items, vectors, cost=rows.indptr)
+        run(fold_in, rows.rows, *rows[:2], *self._fold_in_options(), vectors, cost=rows.indptr)
         return vectors
+
+    def _fold_in_options(self) -> tuple[Any, ...]:
+        options = (FOLD_IN_PASSES, self.negatives, np.float32(self.lr), np.float32(self.reg))
+        return (*options, self.item_factors_, self.item_bias_)
+
+    def _vector_parts(self, history: CSR) -> VectorParts:
+        """Each gradient step is for one item of the history, so that the vector is the sum of the steps of each."""
+        from ..kernels.bpr import fold_in_parts
+
+        rows = history.merged()
+        parts = np.zeros((rows.index.size, self.dim), np.float64)
+        fold_in_parts(rows.index, *self._fold_in_options(), parts)
+        return VectorParts(rows.index, parts)

@@ -23,7 +23,7 @@ from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
 from ..stored import Number, Stored, floats
-from ._factors import FactorModel
+from ._factors import FactorModel, VectorParts, ridge_parts, weighted_parts
 from ._rated import GroupedEntries, by_item, levels_of
 
 if TYPE_CHECKING:
@@ -270,8 +270,25 @@ class CofiRank(FactorModel):
         self._half_step(rows, self.item_factors_, users)
         return users
 
+    def _vector_parts(self, history: CSR) -> VectorParts | None:
+        """By least squares where the fold-in is, else by the dual state, whose weighted sum the solution is."""
+        rows = history.merged()
+        if self.loss == "regression" or levels_of(rows)[1][0] == 1:
+            target = rows.value if self.loss == "regression" else np.full(rows.index.size, self.best_)
+            F = self.item_factors_[rows.index]
+            parts = ridge_parts(F, np.ones(target.size), target.astype(np.float64), self.reg_ * np.eye(self.dim))
+            return VectorParts(rows.index, parts)
+        rows = self._cut(rows)
+        _, lists, mixed = self._solved(rows)
+        return weighted_parts(rows.index, rows.index, (lists.anchor - mixed) / self.reg_, self.item_factors_, "")
+
     def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
-        """Dual steps until the duality gap closes, starting from the least-squares fit of the centred ratings.
+        return self._solved(rows)[0]
+
+    def _solved(self, rows: CSR) -> tuple[NDArray[np.float32], NdcgLists, NDArray[np.float64]]:
+        """Vectors of the rows, their lists, and the dual state.
+
+        Dual steps until the duality gap closes, starting from the least-squares fit of the centred ratings.
 
         Users with constant ratings state no order: they get the least-squares vector that scores their items as users
         score the items they like best. Users without items, or whose vector remains 0, get the average user's vector.
@@ -292,4 +309,4 @@ class CofiRank(FactorModel):
             dual, ceiling = (lists.anchor.copy(), np.zeros(rows.rows)), np.full(rows.rows, np.inf)
             self._user_steps(lists, FOLD_IN_STEPS, FOLD_IN_GAP, ceiling, dual, users, score)
         users[~users.any(axis=1)] = self.average_
-        return users
+        return users, lists, dual[0]

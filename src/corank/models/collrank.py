@@ -206,6 +206,20 @@ class CollRank(PreferenceModel):
 
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
         """Each row's SVM until the duality gap closes; a row without pairs gets the average user's vector."""
+        return self._solved(rows)[0]
+
+    def _entry_weights(self, rows: CSR) -> NDArray[np.float64] | None:
+        """By the dual variables, whose weight vector the solution is."""
+        from ..kernels.collrank import weights
+        from ..kernels.threads import run
+
+        _, pairs, alpha = self._solved(rows)
+        weight = np.empty(rows.index.size, np.float32)
+        run(weights, rows.rows, rows.indptr, *pairs, alpha, self.reg_, weight, cost=pairs.indptr)
+        return weight.astype(np.float64) if alpha.size else None
+
+    def _solved(self, rows: CSR) -> tuple[NDArray[np.float32], ShuffledPairs, NDArray[np.float32]]:
+        """The vectors of the rows, their pairs and dual variables."""
         users = np.tile(self.average_, (rows.rows, 1))
         # The same random stream for all rows: results must not depend on the other users of the request.
         pairs = self._pairs(rows, None, np.zeros(rows.rows, np.int64))
@@ -213,7 +227,7 @@ class CollRank(PreferenceModel):
         alpha, score = np.zeros(pairs.high.size, np.float32), np.empty(rows.index.size, np.float32)
         loss = np.empty(rows.rows, np.float64)
         self._user_steps(rows, pairs, begin, FOLD_IN_SWEEPS, FOLD_IN_GAP, ceiling, alpha, users, score, loss)
-        return users
+        return users, pairs, alpha
 
 
 def _random_begin(counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

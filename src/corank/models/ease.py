@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.explain import Reasons
+from ..answering.update import Growth
 from ..cost import DENSE, SCATTERED, SORTED, Cost, Size, rows_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
@@ -152,6 +154,50 @@ class EASE(Model):
         out = among.min(axis=1, keepdims=True) + last
         out[:, self.kept_] = among
         return np.asarray(out, np.float32)
+
+    def _absorb(self, growth: Growth) -> None:
+        """Weights between older items stay as they are; a fresh item is regressed on them with the old inverse.
+
+        With c the counts of the fresh item with the others, P the inverse of their counts and s = n + reg - c'Pc, block
+        inversion gives its weights: from the others to it P c, and from it to j (Pc)_j / (s P_jj + (Pc)_j^2). Between
+        fresh items they are 0.
+        """
+        if hasattr(self, "kept_"):  # items without weights come last, by popularity
+            self.item_counts_ += np.bincount(growth.new_pairs, minlength=len(self.items_)).astype(np.float32)
+            return
+        if self.max_items is not None and self.max_items < len(self.items_):
+            raise CorankError(
+                f"EASE(max_items={self.max_items:,}) has weights for all its items, and there are {len(self.items_):,} "
+                "now: fit it again"
+            )
+        fresh = growth.fresh
+        self.item_precision_[self.item_precision_ == 0] = 1 / self.reg
+        if not fresh.size:
+            return
+        X = growth.rows._replace(value=np.ones(growth.rows.index.size, np.float32)).scipy()
+        counts = (X.T @ X[:, fresh]).toarray()  # (items, fresh)
+        users = counts[fresh, np.arange(fresh.size)]
+        counts[fresh] = 0
+        B, diagonal = self.item_weights_, self.item_precision_
+        PC = diagonal[:, None] * counts - B @ (diagonal[:, None] * counts)  # P = diag(d) - B diag(d), off the diagonal
+        PC[fresh] = 0
+        schur = np.maximum(users + self.reg - np.einsum("if,if->f", counts, PC), self.reg)
+        B[:, fresh] = PC
+        B[fresh] = (PC / (schur * diagonal[:, None] + PC**2)).T
+        diagonal[fresh] = 1 / schur
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        """Exact: a score is the sum of the weights of the history; items without weights have their popularity."""
+        index = history.merged().index
+        if not hasattr(self, "kept_"):
+            return Reasons("exact", index, self.item_weights_[index][:, items].T.astype(np.float64))
+        places = np.full(len(self.items_), -1)
+        places[self.kept_] = np.arange(self.kept_.size)
+        both = (places[index] >= 0) & (places[items] >= 0)[:, None]  # (items, entries)
+        weights = np.where(both, self.weights_[places[index]][:, places[items]].T, 0).astype(np.float64)
+        return Reasons("exact", index, weights, {"popularity": np.where(places[items] >= 0, 0.0, scores)})
 
     def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
         """Partial correlation -P_ij / sqrt(P_ii P_jj): the symmetric form of the weights."""

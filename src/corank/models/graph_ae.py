@@ -101,7 +101,7 @@ class LightEncoder(RatingEncoder):
         self, w: Weights, side: Side, graph: RatingGraph, layers: list[Tensor], noise: Noise | None = None
     ) -> Tensor:
         """The sum of the outputs of the layers and of the features: (nodes, dim)."""
-        total = sum((state / (at + 1) for at, state in enumerate(layers)), torch.zeros(()))
+        total = sum((state / (at + 1) for at, state in enumerate(layers)), layers[0].new_zeros(()))
         if f"{side}.features" in w:
             features = nn.feature_layer(w, side, graph.features.get(side))  # (nodes, feature_dim)
             total = total + nn.dropout(features, self.dropout, noise) @ w[f"{side}.features.output"]
@@ -163,15 +163,15 @@ class GraphAE(RatingGraphModel):
     def _encode(self, encoder: RatingEncoder, graph: RatingGraph) -> None:
         super()._encode(encoder, graph)
         with nn.one_thread(), torch.no_grad():  # inputs of the items to each layer, for unseen users
-            states = self._encoder().states(self._views(self.weights_), graph)[:-1]
-            self.item_states_ = np.stack([state["item"].numpy() for state in states], 1)  # (items, layers, dim)
+            states = self._encoder().states(self._on_device(), graph)[:-1]
+            self.item_states_ = np.stack([state["item"].cpu().numpy() for state in states], 1)  # (items, layers, dim)
 
     def _stores(self) -> dict[str, Stored]:
         return super()._stores() | {"item_states_": floats("items", "layers", "dim")}
 
     def _fold_in(self, w: Weights, graph: RatingGraph) -> Tensor:
         encoder, weight = self._encoder(), graph.weights("user")
-        states = torch.from_numpy(self.item_states_).unbind(1)  # layers of (items, dim)
+        states = nn.send(self.item_states_, graph.device).unbind(1)  # layers of (items, dim)
         layers = [encoder.convolve(w, at, "user", graph, weight, state) for at, state in enumerate(states)]
         return encoder.combine(w, "user", graph, layers)
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.explain import Reasons
+from ..answering.inference import seen_items
+from ..answering.update import Growth, owners
 from ..cost import SCATTERED, SORTED, Cost, Size, rows_memory, scratch_memory
-from ..data import CSR, Array, Dataset, row_ends
+from ..data import CSR, Array, Dataset, from_scipy, row_ends
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -167,16 +170,73 @@ class ItemKNN(Model):
         return self._sum(CSR(self.seen_indptr_, self.seen_index_, value, len(self.items_)).take(users))
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
+        return self._sum(self._weighted(histories))
+
+    def _weighted(self, histories: CSR) -> CSR:
+        """Histories with the weights of their items in a score."""
         rows = histories.merged()
         if not self.seen_value_.size:
-            rows = rows._replace(value=np.ones(rows.index.size, np.float32))
-        elif rows.value.size and rows.value.min() < 0:
+            return rows._replace(value=np.ones(rows.index.size, np.float32))
+        if rows.value.size and rows.value.min() < 0:
             raise CorankError(
                 f"a history holds the value {rows.value.min():g}: the values of a history must be at least 0"
             )
-        else:
-            rows = rows._replace(value=self._scaled(rows.value))
-        return self._sum(rows)
+        return rows._replace(value=self._scaled(rows.value))
+
+    def _history(self, user: int) -> CSR:
+        return seen_items(self)._replace(value=self._row_values()).take(np.array([user]))
+
+    def _row_values(self) -> NDArray[np.float32]:
+        if not self.seen_value_.size:
+            return np.broadcast_to(np.float32(1), self.seen_index_.size)
+        return np.expm1(self.seen_value_) if self.value_scale_ == "log" else self.seen_value_
+
+    def _absorb(self, growth: Growth) -> None:
+        """Fresh items get their similarities, from all rows; those between older items stay as they are."""
+        self.seen_value_ = self._scaled(growth.rows.value) if self._uses_values else np.empty(0, np.float32)
+        if not growth.fresh.size:
+            return
+        fresh, other, near, back = self._fresh_neighbors(growth)
+        older = ~np.isin(other, growth.fresh)  # two fresh items have each other already
+        old = CSR(self.sim_indptr_, self.sim_index_, self.sim_value_, len(self.items_))
+        owner = np.concatenate([owners(old), fresh, other[older]])
+        order = np.argsort(owner, kind="stable")
+        self.sim_indptr_ = row_ends(np.bincount(owner, minlength=len(self.items_)))
+        self.sim_index_ = np.concatenate([old.index, other, fresh[older]])[order].astype(np.int32)
+        self.sim_value_ = np.concatenate([old.value, near, back[older]])[order].astype(np.float32)
+
+    def _fresh_neighbors(self, growth: Growth) -> tuple[Array, Array, Array, Array]:
+        """(fresh item, other item, similarity of the other to it, and its to the other) of the closest pairs."""
+        from ..kernels.knn import neighbors
+        from ..kernels.threads import run
+
+        rows, fresh = growth.rows, growth.fresh
+        columns = from_scipy(rows.scipy().T)
+        row_weight, column_weight = self._weights(rows, columns)
+        size = np.bincount(rows.index, row_weight.astype(np.float64) ** 2, rows.columns).astype(np.float32)
+        # The kernel compares its first rows with all others, so the fresh items come first.
+        order = np.concatenate([fresh, np.setdiff1d(np.arange(rows.columns), fresh)])
+        place = np.empty(order.size, np.int32)
+        place[order] = np.arange(order.size)
+        mine = columns._replace(value=column_weight).take(fresh)
+        kept = min(self.neighbors, rows.columns)
+        items, best = np.empty((fresh.size, kept), np.int32), np.empty((fresh.size, kept), np.float32)
+        data = (*mine[:3], rows.indptr, place[rows.index], row_weight, size[order])
+        run(neighbors, fresh.size, *data, SIMILARITIES.index(self.similarity), self.shrink, items, best)
+        real = items >= 0
+        one, other, near = np.repeat(fresh, real.sum(axis=1)), order[items[real]], best[real]
+        if self.similarity != "conditional":
+            return one, other, near, near
+        return one, other, near, near * (size[one] + self.shrink) / (size[other] + self.shrink)
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        """Exact: a score is the sum of weight times similarity over the history."""
+        rows = self._weighted(history)
+        near = CSR(self.sim_indptr_, self.sim_index_, self.sim_value_, len(self.items_)).take(rows.index)
+        similar = near.scipy()[:, items].toarray()  # (entries, items)
+        return Reasons("exact", rows.index, (rows.value[:, None] * similar).T.astype(np.float64))
 
     def _sum(self, rows: CSR) -> NDArray[np.float32]:
         from ..kernels.knn import add_rows

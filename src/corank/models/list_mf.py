@@ -88,5 +88,8 @@ class ListMF(Listwise, PreferenceModel):
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
         return self._solve_lists(self._lists(rows))
 
+    def _entry_weights(self, rows: CSR) -> NDArray[np.float64] | None:
+        return self._list_weights(self._lists(rows))[1]
+
     def _preferred_rating(self) -> float:
         return self.range_

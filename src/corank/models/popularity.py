@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.explain import Reasons
+from ..answering.update import Growth
 from ..cost import SORTED, Cost, Size, rows_memory
 from ..data import CSR, Dataset
 from ..errors import CorankError
@@ -57,6 +59,22 @@ class Popularity(Model):
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return np.tile(self.counts_, (users.size, 1))
+
+    def _absorb(self, growth: Growth) -> None:
+        """Exact: the counts of a fit to all rows, where each (user, item) pair counts once."""
+        if self.days is not None:
+            raise CorankError(
+                f"Popularity(days={self.days:g}) counts the rows of a window, whose times are not kept: fit it again"
+            )
+        self.counts_ += np.bincount(growth.new_pairs, minlength=self.counts_.size).astype(np.float32)
+
+    def _contributions(
+        self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
+    ) -> Reasons:
+        raise CorankError(
+            "popularity recommends the same items to everyone, so no item of a history speaks for them: use item_knn, "
+            "ease or wmf for recommendations with reasons"
+        )
 
     def _score_histories(self, histories: CSR) -> NDArray[np.float32]:
         return np.tile(self.counts_, (histories.rows, 1))

@@ -227,10 +227,21 @@ class PrimalCR(PreferenceModel):
 
     def _solve_users(self, rows: CSR) -> NDArray[np.float32]:
         """Newton's method on each row's vector until convergence; a row without pairs gets the mean user vector."""
+        return self._solved(rows)[0]
+
+    def _entry_weights(self, rows: CSR) -> NDArray[np.float64] | None:
+        users, lists, kind = self._solved(rows)
+        if not self.reg_ > 0 or not lists.pair_indptr[-1]:
+            return None
+        self._evaluate(lists, kind, self.item_factors_[rows.index] @ users[0] + self.item_bias_[rows.index])
+        return -lists.gradient.astype(np.float64) / self.reg_
+
+    def _solved(self, rows: CSR) -> tuple[NDArray[np.float32], PreferenceLists, int]:
+        """The vectors of the rows, and their lists with the kind of their loss."""
         lists, kind, pairs = self._lists(rows)
         users = np.zeros((rows.rows, self.dim), np.float32)
         lists.score[:] = self.item_bias_[rows.index]
         self._evaluate(lists, kind, lists.score)
         self._user_steps(lists, kind, FOLD_IN_STEPS, users)
         users[pairs == 0] = self.average_
-        return users
+        return users, lists, kind

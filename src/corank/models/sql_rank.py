@@ -14,6 +14,7 @@ from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..params import param
 from ..stored import Stored, permutes, word
+from ._factors import VectorParts, weighted_parts
 from ._listwise import HalfStep, Listwise, ScoredLists
 from ._rated import levels_of
 
@@ -202,11 +203,23 @@ class SQLRank(Listwise):
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
         return self._fold_in_rows(histories.merged())
 
+    def _vector_parts(self, history: CSR) -> VectorParts | None:
+        rows = history.merged()
+        index, weight = self._list_weights(self._history_queues(rows))
+        return None if weight is None else weighted_parts(rows.index, index, weight, self.item_factors_, "random items")
+
     def _fold_in_rows(self, rows: CSR) -> NDArray[np.float32]:
+        return self._solve_lists(self._history_queues(rows))
+
+    def _history_queues(self, rows: CSR) -> QueuedLists:
         """Constant ratings are treated as implicit feedback: ranked above random items that the user does not have."""
         negatives = self._negatives(rows, self.feedback_)
         if self.feedback_ == "explicit":
             constant = levels_of(rows)[1] == 1
             negatives[constant] = self._negatives(rows, "implicit")[constant]
         # The same random stream for all rows: results must not depend on the other users of the request.
-        return self._solve_lists(self._queues(rows, negatives, np.zeros(rows.rows, np.int64)))
+        return self._queues(rows, negatives, np.zeros(rows.rows, np.int64))
+
+    @property
+    def _keeps_values(self) -> bool:
+        return self.feedback != "implicit"

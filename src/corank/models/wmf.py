@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.update import Growth
 from ..cost import KERNEL, SORTED, Cost, Size, equations_memory, factors_memory, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..params import param
 from ..stored import Number, Stored, word
-from ._factors import FactorModel
+from ._factors import FactorModel, VectorParts, ridge_parts
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -240,11 +241,30 @@ class WMF(FactorModel):
         run(solve, rows.rows, *rows[:3], rho, reg, gram, V, effort, X, loss, cost=rows.indptr)
         return float(loss.sum())
 
+    def _absorb_items(self, growth: Growth) -> None:
+        """The half-step of the items, for the fresh ones alone."""
+        rows = self._weighted(growth.by_item)
+        side = WeightedSide(rows, self._reg(rows), np.zeros((rows.rows, self.dim), np.float32))
+        self._half_step(side, self.user_factors_, "exact")
+        self.item_factors_[growth.fresh] = side.vectors
+
+    @property
+    def _keeps_values(self) -> bool:
+        return self.alpha > 0
+
+    def _vector_parts(self, history: CSR) -> VectorParts:
+        """Hu, Koren and Volinsky's decomposition: the fold-in is linear in the weighted history."""
+        rows = self._weighted(history.merged())
+        V, weight = self.item_factors_.astype(np.float64), rows.value.astype(np.float64)
+        system = self.rho_ * V.T @ V + float(self._reg(rows)[0]) * np.eye(self.dim)
+        # The sum over all items has the items of the history with weight rho already.
+        F = V[rows.index]
+        system -= self.rho_ * F.T @ F
+        return VectorParts(rows.index, ridge_parts(F, weight, np.ones(weight.size), system))
+
     def _fold_in(self, histories: CSR) -> NDArray[np.float32]:
         """User vectors from an exact half-step on these histories, with the learned item vectors fixed."""
-        from ..kernels.csr import merged
-
-        rows = self._weighted(CSR(*merged(*histories[:3]), histories.columns))
+        rows = self._weighted(histories.merged())
         unseen = WeightedSide(rows, self._reg(rows), np.zeros((rows.rows, self.dim), np.float32))
         self._half_step(unseen, self.item_factors_, "exact")
         return unseen.vectors

@@ -12,6 +12,7 @@ from .errors import CorankError, suggest
 class Settings:
     """The hyper-parameters of a dataclass of them; a part of `Model`."""
 
+    least_patience: ClassVar[int] = 5  # epochs without a better value before a fit stops, where none are given
     from_data: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that `_choose` settles where they are None
 
     def params(self) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class Training:
         if self.valid is None or not model.stops_early:
             return None
         given: int | None = getattr(model, "patience", None)
-        return max(5, model.used_params()["epochs"] // (6 * LONGER)) if given is None else given
+        return max(model.least_patience, model.used_params()["epochs"] // (6 * LONGER)) if given is None else given
 
     @property
     def observed(self) -> bool:

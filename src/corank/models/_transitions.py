@@ -57,7 +57,7 @@ class TransitionModel(Model):
     )
     patience: int | None = param(
         None,
-        "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept (default: 5 or more "
+        "epochs without better NDCG@10 on `valid` before training stops; the best epoch is kept (default: 10 or more "
         "where the number of epochs is not given, else all epochs are run)",
         low=1,
     )
@@ -68,6 +68,7 @@ class TransitionModel(Model):
     order_matters: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("sequential",)
     from_data: ClassVar[tuple[str, ...]] = ("epochs",)
+    least_patience: ClassVar[int] = 10  # single steps at a high learning rate: validation values are noisy
 
     # ---- what a subclass writes --------------------------------------------------------------------------------------
 

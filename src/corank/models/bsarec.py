@@ -185,5 +185,9 @@ class BSARec(LayeredModel):
     def _attention_kept(self, longest: float) -> float:
         return 4.0 * self.heads * longest  # dropout needs the attention weights
 
+    def _kept(self, lengths: NDArray[np.int64]) -> float:
+        beside = 30.0 * self.blocks * self.dim * float(lengths.sum())  # the filter, as much as the layers of attention
+        return super()._kept(lengths) + beside
+
     def _weight_count(self, size: Size) -> float:
         return (size.items + self.max_len) * self.dim + 12.0 * self.blocks * self.dim**2

@@ -185,6 +185,7 @@ def test_the_description_names_every_address(start):
         (["--store", "x.sqlite"], "without a token nothing can be written"),
         (["--cors", "*"], "name an origin"),
         (["--workers", "0"], "it must be between 1 and 256"),
+        (["--connections", "0"], "--connections 0: it must be at least 1"),
     ],
 )
 def test_wrong_settings_get_a_sentence(words, says):

@@ -7,6 +7,7 @@ import io
 import polars as pl
 import pytest
 
+from corank.cli import main
 from service_tools import bearer
 
 
@@ -169,3 +170,21 @@ def test_clicks_and_impressions_are_counted_per_model(start):
     again = {one["model"]: one for one in start("a", "b").ok("/stats")["arms"]}
     assert again["b"]["clicks"] == 1
     assert again["a"]["impressions"] == found["a"]["impressions"]
+
+
+@pytest.mark.parametrize("path", ["/feedback", "/recommend", "/explain"])
+def test_a_body_that_is_not_sent_as_json_is_told_how(start, path):
+    """What curl sends without a header."""
+    headers = bearer() | {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = start().client.post(path, content=b'{"user": 1, "item": 3}', headers=headers)
+    assert answer.status_code == 415
+    assert answer.json()["detail"] == (
+        "the body is sent as 'application/x-www-form-urlencoded': send JSON, with the header "
+        "Content-Type: application/json"
+    )
+
+
+def test_exporting_a_store_that_is_not_there_makes_none(tmp_path, capsys):
+    assert main(["feedback", str(tmp_path / "typo.sqlite"), "-o", str(tmp_path / "out.csv")]) == 2
+    assert "there is no feedback store" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import corank as cr
+from corank.answering.diversity import recommend_diverse
 from corank.serve.app import make_app
 from corank.serve.logs import Log
 from corank.serve.service import Service
@@ -234,3 +235,16 @@ def test_one_request_that_fails_does_not_cost_the_others(start, monkeypatch):
     failure = next(line for line in running.log() if line["event"] == "failure")
     assert failure["error"] == "RuntimeError"
     assert any("failing" in place for place in failure["where"])
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_diversity_is_that_of_the_library(start, model_files, name):
+    service, model = start(name), cr.load(model_files / f"{name}.corank")
+    plain = service.items(user=1, k=6)
+    diverse = service.items(user=1, k=6, diversity=1)
+    assert diverse != plain
+    assert diverse == [item for item, _ in recommend_diverse(model, 1.0, users=[1], k=6)[1]]
+    assert service.items(user=1, k=6, diversity=0) == plain
+    refused = service.get("/recommend", user=1, k=101, diversity=0.5)
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "k=101: with diversity, a list has at most 100 items"

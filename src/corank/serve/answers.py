@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..answering.diversity import recommend_diverse
 from ..answering.newer import continued
 from ..answering.ranking import Ranking
 from ..data import CSR, row_ends
@@ -22,6 +23,9 @@ from .problems import Problem, refused, unknown
 from .recent import NOTHING, Recent, RecentEvents
 
 WIDTHS = (10, 20, 50, 100)  # lists up to such a length are cut from one of that length, so that they share a call
+
+
+REMEDY = {"user": "give a history, or send feedback first", "item": "find items with /items?q=TITLE"}
 
 
 class Rules(NamedTuple):
@@ -92,7 +96,8 @@ class Answerer:
             except Problem as why:
                 answers[at] = why
                 continue
-            width = next((w for w in WIDTHS if asked.k <= w), asked.k)
+            # What a diverse list is chosen from depends on its length, so that it is never cut from a longer one.
+            width = asked.k if asked.rules.diversity else next((w for w in WIDTHS if asked.k <= w), asked.k)
             key = (one.user >= 0, bool(one.items), width, asked.seen, asked.rules.key)
             groups.setdefault(key, []).append((at, one))
         for key, group in groups.items():
@@ -124,7 +129,7 @@ class Answerer:
             try:
                 vocab.require([parse(vocab, first, what)], what)
             except CorankError as why:
-                raise unknown(why) from None
+                raise unknown(CorankError(f"{why}; {REMEDY[what]}")) from None
         return out
 
     def training_rows(self) -> CSR:
@@ -181,7 +186,8 @@ class Answerer:
             options["exclude"] = [[*shared, *ids[one.hidden].tolist()] for one in group]
         users = None if group[0].user < 0 else self.model.users_.ids[[one.user for one in group]]
         rows = self.history_rows(group)
-        return self.model.recommend(users, histories=rows, k=width, exclude_seen=not asked.seen, **options)
+        options |= {"users": users, "histories": rows, "exclude_seen": not asked.seen}
+        return recommend_diverse(self.model, asked.rules.diversity, k=width, **options)
 
 
 def _stored_code(items: Any, text: str) -> int:

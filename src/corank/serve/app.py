@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
+from ..errors import show
 from . import schemas
 from .door import App, Door
 from .encoding import dump
@@ -122,6 +123,12 @@ def _methods(app: FastAPI, request: Request) -> list[str]:
 async def _invalid(request: Request, why: Exception) -> Response:
     assert isinstance(why, RequestValidationError)
     errors = why.errors()
+    if any(
+        isinstance(error.get("input"), bytes) for error in errors
+    ):  # the framework reads JSON only where it is named
+        kind = show(request.headers.get("content-type", "nothing"))
+        detail = f"the body is sent as {kind}: send JSON, with the header Content-Type: application/json"
+        return _document(Problem(415, detail), request)
     malformed = any(error["type"] == "json_invalid" for error in errors)
     schema = schemas.RecommendBody if request.url.path == "/recommend" else None
     return _document(Problem(400 if malformed else 422, sentence(errors, schema)), request)

@@ -27,7 +27,7 @@ def write_feedback(url: str, out: str | Path) -> int:
     separators = {".csv": ",", ".tsv": "\t"}
     if path.suffix not in (*separators, ".parquet"):
         raise CorankError(f"{path.name}: the ending of the table must be .csv, .tsv or .parquet")
-    store = Store(url)
+    store = Store(url, new=False)
     count = 0
     try:
         with replacing(path) as part:

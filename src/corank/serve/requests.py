@@ -16,7 +16,7 @@ from .answers import PLAIN, Asked, Rules
 from .catalogue import code_of, parse
 from .encoding import dump, load
 from .problems import Problem, refused
-from .settings import MOST_HISTORY
+from .settings import MOST_DIVERSE, MOST_HISTORY
 
 Person = schemas.RecommendQuery | schemas.RecommendBody | schemas.ExplainQuery | schemas.ExplainBody
 LISTS = ("history", "items", "exclude")
@@ -46,6 +46,8 @@ def read_query(query: bytes) -> schemas.RecommendQuery:
 def asked_of(request: schemas.RecommendQuery | schemas.RecommendBody, items: Vocab) -> Asked:
     """A request for recommendations, for a model with these items."""
     history = history_of(request, items)
+    if request.diversity and request.k > MOST_DIVERSE:
+        raise refused(f"k={request.k}: with diversity, a list has at most {MOST_DIVERSE} items")
     if isinstance(request, schemas.RecommendQuery):
         rules = _rules_of_query(request, items)
     else:

@@ -26,6 +26,7 @@ WHAT = {
     404: "there is no such user, item or model",
     409: "this would leave no model to answer with",
     413: "the body is too large",
+    415: "the body is not sent as JSON",
     422: "something that was given breaks a rule",
     503: "the service is busy, or its store is down: try again later",
 }
@@ -75,7 +76,7 @@ def reading(service: Service) -> APIRouter:
         "/recommend",
         summary="Recommend items, with rules and ratings",
         response_model=schemas.Recommended,
-        responses=problems(400, 404, 413, 422, 503),
+        responses=problems(400, 404, 413, 415, 422, 503),
     )
     async def recommend_body(
         request: Annotated[schemas.RecommendBody, Body(openapi_examples=EXAMPLES)],
@@ -95,7 +96,7 @@ def reading(service: Service) -> APIRouter:
         "/explain",
         summary="Why items are recommended, with ratings",
         response_model=schemas.Explanation,
-        responses=problems(400, 404, 413, 422),
+        responses=problems(400, 404, 413, 415, 422),
     )
     async def explain_body(
         request: Annotated[schemas.ExplainBody, Body(openapi_examples=REASONS)],
@@ -139,7 +140,7 @@ def writing(service: Service) -> APIRouter:
         "/feedback",
         summary="Store what users did",
         response_model=schemas.Stored,
-        responses=problems(400, 401, 403, 413, 422, 503),
+        responses=problems(400, 401, 403, 413, 415, 422, 503),
         openapi_extra=TOKEN,
     )
     async def feedback(
@@ -184,7 +185,7 @@ def writing(service: Service) -> APIRouter:
         "/models/{name}",
         summary="Load, swap or share a model",
         response_model=schemas.ServedModel,
-        responses=problems(400, 401, 403, 404, 413, 422),
+        responses=problems(400, 401, 403, 404, 413, 415, 422),
         openapi_extra=TOKEN,
     )
     async def put(name: Annotated[str, Path(max_length=64)], change: schemas.ModelChange) -> Response:

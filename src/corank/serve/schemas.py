@@ -42,7 +42,9 @@ class Rules(Strict):
     k: Count = Field(10, description="number of items")
     model: Name | None = Field(None, description=MODEL)
     seen: bool = Field(False, description="recommend items of the history, too")
-    diversity: Share = Field(0.0, description="0: by score alone; 1: as different from each other as possible")
+    diversity: Share = Field(
+        0.0, description="0: by score alone; 1: as different from each other as possible (k up to 100)"
+    )
 
 
 class RecommendBody(Rules):

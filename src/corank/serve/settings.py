@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ..errors import CorankError, show
+from ..errors import CorankError, show, suggest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # of a model: part of an address and of a metric
 SHORTEST = 16  # characters of a token
+MAKE_ONE = "make one with  python -c 'import secrets; print(secrets.token_urlsafe())' > token"
 ENVIRONMENT = "CORANK_SERVE"  # settings of the workers
 
 
 # The most that one request may ask for; the description of the interface has them too.
 MOST_ITEMS = 1_000  # of a list
 MOST_HISTORY = 1_000  # items of a history; of stored feedback, the newest so many count
+MOST_DIVERSE = 100  # of a list that is re-ranked: the work grows with the square of its length
 MOST_LISTED = 10_000  # ids of a filter
 MOST_EVENTS = 1_000  # feedback events of one request
 MOST_FOUND = 100  # items or users of a search
@@ -78,6 +80,8 @@ class Settings:
             raise CorankError(f"--workers {self.workers}: it must be between 1 and 256")
         if not 1 <= self.threads <= 256:
             raise CorankError(f"--threads {self.threads}: it must be between 1 and 256")
+        if self.limits.connections < 1:
+            raise CorankError(f"--connections {self.limits.connections}: it must be at least 1")
         if not self.loopback and not self.writable:
             raise CorankError(
                 f"--host {self.host} can be reached from other machines: give --token-file FILE with a secret of at "
@@ -123,7 +127,7 @@ def check_shares(shares: Mapping[str, float], models: Iterable[str]) -> None:
     names = list(models)
     for name, share in shares.items():
         if name not in names:
-            raise CorankError(f"a share is given to {name!r}, and the models are {', '.join(names)}")
+            raise CorankError(f"a share is given to {show(name)}, which is not a model{suggest(name, names)}")
         if not 0 <= share <= 1:  # NaN too
             raise CorankError(f"the share of {name} is {share:g}: a share of the users is between 0 and 1")
     if sum(shares.values()) > 1 + 1e-9:
@@ -144,11 +148,10 @@ def read_token(path: str) -> bytes:
         text = Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as why:
         reason = why.strerror if isinstance(why, OSError) else "it is not text"
-        raise CorankError(f"cannot read the token file {path}: {reason}") from None
+        raise CorankError(f"cannot read the token file {path}: {reason}; {MAKE_ONE}") from None
     if len(text) < SHORTEST or not re.fullmatch(r"[\x21-\x7e]+", text):
         raise CorankError(
-            f"the token in {path} must be one word of at least {SHORTEST} printable ASCII characters: make one with  "
-            "python -c 'import secrets; print(secrets.token_urlsafe())'"
+            f"the token in {path} must be one word of at least {SHORTEST} printable ASCII characters: {MAKE_ONE}"
         )
     return text.encode()
 

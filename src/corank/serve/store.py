@@ -77,8 +77,8 @@ class StoreDown(Exception):
 class Store:
     """A feedback store. Its methods may be called from any thread; they raise `StoreDown`."""
 
-    def __init__(self, url: str) -> None:
-        """Open a store and make its tables; a URL that is wrong is a `CorankError`."""
+    def __init__(self, url: str, *, new: bool = True) -> None:
+        """Open a store, with its tables; a URL that is wrong is a `CorankError`. new : make it if it is not there."""
         self.shown = without_password(url)
         self.engine = _engine(url)
         self.file = _sqlite_file(self.engine)
@@ -87,6 +87,8 @@ class Store:
         self._why = ""
         self._lock = threading.RLock()
         self._watch: sqlite3.Connection | None = None
+        if not new and self.file is not None and not self.file.exists():
+            raise CorankError(f"there is no feedback store {self.file}: give the --store of `corank serve`")
         try:
             if self.file is not None:
                 self.file.parent.mkdir(parents=True, exist_ok=True)

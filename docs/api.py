@@ -26,7 +26,7 @@ GROUPS = {
         "Tables in, datasets out.",
         ("reading.tables", "reading.frames", "reading.item_tables", "data", "data.labels"),
     ),
-    "splits": ("Splits", "Training, validation and test rows as a value.", ("data.split",)),
+    "splits": ("Splits", "Training, validation and test rows as a value.", ("data.split", "data.held_out_users")),
     "models": (
         "Models",
         "What all models have in common, how they are found and loaded, and each model with its hyper-parameters. "

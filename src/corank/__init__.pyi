@@ -10,13 +10,13 @@ from .data import Dataset as Dataset
 from .data import Vocab as Vocab
 from .data import from_arrays as from_arrays
 from .data import from_scipy as from_scipy
+from .data.held_out_users import cold_users as cold_users
+from .data.held_out_users import strong_generalization as strong_generalization
 from .data.labels import ItemTable as ItemTable
 from .data.split import Split as Split
-from .data.split import cold_users as cold_users
 from .data.split import fixed_per_user as fixed_per_user
 from .data.split import holdout as holdout
 from .data.split import leave_last_out as leave_last_out
-from .data.split import strong_generalization as strong_generalization
 from .data.split import time_cut as time_cut
 from .datasets import synthetic as synthetic
 from .datasets.given import given_split as given_split

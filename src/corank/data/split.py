@@ -8,7 +8,6 @@ it too.
 from __future__ import annotations
 
 import dataclasses
-import logging
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,9 +17,7 @@ from numpy.typing import NDArray
 from ..errors import CorankError, shorten, show
 from .csr import Array
 from .dataset import Dataset
-from .edges import symmetric
 
-logger = logging.getLogger("corank")
 Ties = Literal["file", "item"]
 TIES: tuple[Ties, ...] = get_args(Ties)
 
@@ -123,8 +120,8 @@ def holdout(
     if by == "row":
         place, size = rng.permutation(len(data)), np.full(len(data), len(data))
     else:
-        place, size = _shuffled_place(data, rng)
-    n_test, n_valid = _share(test, size), _share(valid, size)
+        place, size = shuffled_place(data, rng)
+    n_test, n_valid = share_of(test, size), share_of(valid, size)
     name = f"holdout by {by} {test:g} test {valid:g} valid seed {seed}"
     return _parts(data, (place >= n_test) & (place < n_test + n_valid), place < n_test, name)
 
@@ -144,9 +141,9 @@ def time_cut(data: Dataset, *, test: float = 0.1, valid: float = 0.1, ties: Ties
     _need(data, 3)
     assert data.time is not None
     times = np.sort(data.time)
-    n_test = max(1, int(_share(test, times.size)))
+    n_test = max(1, int(share_of(test, times.size)))
     test_from = times[times.size - n_test]
-    valid_from = times[times.size - n_test - int(_share(valid, times.size))]
+    valid_from = times[times.size - n_test - int(share_of(valid, times.size))]
     is_test = data.time >= test_from
     name = f"time cut {test:g} test {valid:g} valid"
     split = _parts(data, ~is_test & (data.time >= valid_from), is_test, name, ties)
@@ -165,7 +162,7 @@ def fixed_per_user(
     require_dataset(data, "fixed_per_user")
     if train < 1 or valid < 0 or (test is not None and test < 1) or at_least < 1:
         raise CorankError("fixed_per_user needs train >= 1, valid >= 0, test >= 1 and at_least >= 1")
-    place, size = _shuffled_place(data, random_generator(seed))
+    place, size = shuffled_place(data, random_generator(seed))
     enough = size >= train + valid + (at_least if test is None else test)
     if not enough.any():
         raise CorankError(
@@ -185,71 +182,8 @@ def fixed_per_user(
 
 def thinned(data: Dataset, per_user: int, seed: int = 0) -> Dataset:
     """At most `per_user` random rows of each user, for learning curves over the amount of data."""
-    place, _ = _shuffled_place(data, random_generator(seed))
+    place, _ = shuffled_place(data, random_generator(seed))
     return data.take(place < per_user)
-
-
-def strong_generalization(
-    data: Dataset, *, users: float = 0.1, target: float = 0.2, min_rows: int = 5, seed: int = 0
-) -> Split:
-    """Unseen users: a fraction `users` is held out for test and as many for validation.
-
-    Of their rows a fraction `target` is to be predicted; the others are in `history`, and none is in `train`.
-    """
-    require_dataset(data, "strong_generalization")
-    if not (0 < users < 0.5 and 0 < target < 1):
-        raise CorankError(f"users={users} must lie between 0 and 0.5, target={target} between 0 and 1")
-    if min_rows < 2:
-        raise CorankError(f"min_rows={min_rows}: a held-out user needs at least 2 rows, one as history, one to predict")
-    rng = random_generator(seed)
-    lengths = np.bincount(data.user, minlength=len(data.users))
-    fit = np.flatnonzero(lengths >= min_rows)
-    each = int(_share(users, fit.size))
-    if each < 1:
-        raise CorankError(f"{fit.size} users have {min_rows} rows or more: too few to hold out a share of {users:g}")
-    of = _drawn_users(data, fit, each, rng)
-    place, size = _shuffled_place(data, rng)
-    goal = place < np.maximum(1, _share(target, size))
-    train = data.take(of == 0)
-    # No model can predict an item without training rows: it is neither a fair target nor part of a history.
-    trained = np.isin(data.item, train.item)
-    return Split(
-        train,
-        data.take((of == 1) & goal & trained),
-        _held_out(data, (of == 2) & goal & trained),
-        f"strong generalization, {each} test users, {target:g} of their rows, seed {seed}",
-        history=data.take((of > 0) & ~goal & trained),
-    )
-
-
-def cold_users(data: Dataset, *, users: float = 0.2, seed: int = 0) -> Split:
-    """Cold-start users: all rows of a fraction `users` are test, those of as many users validation.
-
-    Nothing is known about these users except the user graph. If the data has one, only users with a neighbour in it
-    are drawn, because nothing could be predicted for the others.
-    """
-    require_dataset(data, "cold_users")
-    if not 0 < users < 0.5:
-        raise CorankError(f"users={users} must lie between 0 and 0.5: as many are held out for validation")
-    rng = random_generator(seed)
-    able = np.bincount(data.user, minlength=len(data.users)) > 0
-    if data.user_graph is None:
-        logger.warning("the data has no user graph: models predict the same for all cold-start users")
-    else:
-        able &= np.diff(symmetric(data.user_graph).indptr) > 0
-    each = int(_share(users, int(able.sum())))
-    if each < 1:
-        raise CorankError(
-            f"{able.sum()} users have rows{'' if data.user_graph is None else ' and a neighbour in the graph'}: "
-            f"too few to hold out a share of {users:g}"
-        )
-    of = _drawn_users(data, np.flatnonzero(able), each, rng)
-    train = data.take(of == 0)
-    trained = np.isin(data.item, train.item)  # as above: items without training rows are no fair targets
-    test = _held_out(data, (of == 2) & trained)
-    return Split(
-        train, data.take((of == 1) & trained), test, f"cold users, {users:g} of the users for test, seed {seed}"
-    )
 
 
 def require_dataset(data: object, what: str) -> None:
@@ -275,29 +209,13 @@ def _need(data: Dataset, rows: int) -> None:
         raise CorankError(f"the data has {len(data)} rows: a split needs at least {rows}")
 
 
-def _drawn_users(data: Dataset, able: Array, each: int, rng: np.random.Generator) -> Array:
-    """For each row: 2 if its user is among the `each` users drawn for test, 1 for validation, 0 for training."""
-    group = np.zeros(len(data.users), np.int8)
-    drawn = rng.permutation(able)
-    group[drawn[:each]] = 2
-    group[drawn[each : 2 * each]] = 1
-    return np.asarray(group[data.user])
-
-
-def _held_out(data: Dataset, test: NDArray[np.bool_]) -> Dataset:
-    """The test rows of held-out users."""
-    if not test.any():
-        raise CorankError("no test row is left: the held-out users share no item with the training users; use holdout")
-    return data.take(test)
-
-
 def random_generator(seed: int) -> np.random.Generator:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise CorankError(f"seed={seed!r}: a seed is an integer of at least 0")
     return np.random.default_rng(seed)
 
 
-def _share(share: float, size: Array | int) -> Array:
+def share_of(share: float, size: Array | int) -> Array:
     """A fraction of a number of rows, rounded down; 0.29 of 100 is 29, although 0.29 * 100 < 29 in floating point."""
     return np.floor(share * np.asarray(size) + 1e-9).astype(np.int64)
 
@@ -344,7 +262,7 @@ def from_the_end(data: Dataset) -> tuple[Array, Array]:
     return position, lengths[data.user]
 
 
-def _shuffled_place(data: Dataset, rng: np.random.Generator) -> tuple[Array, Array]:
+def shuffled_place(data: Dataset, rng: np.random.Generator) -> tuple[Array, Array]:
     """For each row: its place in a random order of the rows of its user, and the number of those rows."""
     position, length = from_the_end(dataclasses.replace(data, time=rng.permutation(len(data))))
     return position, length

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data import Dataset
-from ..data import split as splits
-from ..data.split import Split
+from ..data.split import Split, thinned
 from ..errors import NotWritten, Stopped
 from ..evaluation.evaluate import evaluate, require_predictions
 from ..evaluation.metrics import metrics_of
@@ -117,7 +116,7 @@ def _tuned(experiment: Experiment, entry: Entry, split: Split, watch: Watch, sto
 
 def rows_of(train: Dataset, entry: Entry, seed: int) -> Dataset:
     """The training rows of one entry."""
-    return train if entry.at_most is None else splits.thinned(train, entry.at_most, seed)
+    return train if entry.at_most is None else thinned(train, entry.at_most, seed)
 
 
 def _fitted(model: Model, train: Dataset, valid: Dataset, watch: Watch, folder: Path | None) -> tuple[Model, bool]:

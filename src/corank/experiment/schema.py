@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import DUPLICATES
-from ..data import split as splits
+from ..data.held_out_users import cold_users, strong_generalization
+from ..data.split import TIES, Split, fixed_per_user, holdout, leave_last_out, time_cut
 from ..data.values import VALUES
 from ..errors import show, suggest
 from ..evaluation.metrics import metric
@@ -78,15 +79,19 @@ def mistakes(experiment: object) -> Iterator[tuple[str, str]]:
 # ---- splits ----------------------------------------------------------------------------------------------------------
 
 SPLITS: dict[str, dict[str, Kind]] = {
-    "leave_last_out": {"ties": one_of(*splits.TIES)},
+    "leave_last_out": {"ties": one_of(*TIES)},
     "holdout": {"test": share(), "valid": share(zero=True), "by": one_of("row", "user"), "seed": SEED},
-    "time_cut": {"test": share(), "valid": share(zero=True), "ties": one_of(*splits.TIES)},
+    "time_cut": {"test": share(), "valid": share(zero=True), "ties": one_of(*TIES)},
     "fixed_per_user": {"train": whole(1), "test": whole(1), "at_least": whole(1), "valid": whole(0), "seed": SEED},
     "strong_generalization": {"users": number(0, 0.5), "target": share(), "min_rows": whole(2), "seed": SEED},
     "cold_users": {"users": number(0, 0.5), "seed": SEED},
 }
+SPLIT_FUNCTIONS: dict[str, Callable[..., Split]] = {
+    made.__name__: made
+    for made in (leave_last_out, holdout, time_cut, fixed_per_user, strong_generalization, cold_users)
+}
 # The split that suits the data, and the one that it comes with.
-OWN_SPLITS: dict[str, dict[str, Kind]] = {"auto": {"ties": one_of(*splits.TIES)}, "published": {}}
+OWN_SPLITS: dict[str, dict[str, Kind]] = {"auto": {"ties": one_of(*TIES)}, "published": {}}
 
 
 def split_mistakes(key: str, value: Any) -> Mistakes:
@@ -108,7 +113,7 @@ def split_mistakes(key: str, value: Any) -> Mistakes:
         yield f"there is no {key} {show(name)}{suggest(str(name), [*SPLITS, *OWN_SPLITS])}"
     else:
         yield from table_mistakes(f"{key} {name}", given, SPLITS[name])
-        for missing in required(getattr(splits, name)) - given.keys() - {"data"}:
+        for missing in required(SPLIT_FUNCTIONS[name]) - given.keys() - {"data"}:
             yield f"{key} {name}: {missing} must be given, e.g. {missing} = 50"
 
 

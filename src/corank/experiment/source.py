@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..data import Array, Dataset
-from ..data import split as splits
 from ..data.given import align
 from ..data.split import Split
 from ..errors import CorankError, several, show, suggest
-from .schema import SPLITS, split_mistakes
+from .schema import SPLIT_FUNCTIONS, SPLITS, split_mistakes
 
 logger = logging.getLogger("corank")
 DRAW_USERS = ("strong_generalization", "cold_users")  # the seed decides which users are tested
@@ -178,8 +177,7 @@ def cut(
         by = "item ids are" if options.get("ties") == "item" else "order of the file is"
         notes = (f"all times are equal: the {by} the order of events",)
         logger.warning(*notes)
-    made: Split = getattr(splits, name)(data, **options)
-    return dataclasses.replace(made, notes=notes)
+    return dataclasses.replace(SPLIT_FUNCTIONS[name](data, **options), notes=notes)
 
 
 def overlap(parts: Sequence[Split]) -> float:

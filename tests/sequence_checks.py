@@ -57,7 +57,7 @@ def states(model: Any, *histories: np.ndarray, users: np.ndarray | None = None) 
     net, w = model._views()
     with torch.no_grad():
         out, last = net.encode(w, batch, None).numpy(), net.encode_last(w, batch).numpy()
-    np.testing.assert_allclose(out[batch.packed.last], last, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(out[batch.packed.last], last, rtol=1e-5, atol=1e-5)
     ends = batch.packed.last
     return [out[end - len(one) + 1 : end + 1] for end, one in zip(ends, histories, strict=True)]
 

@@ -38,7 +38,8 @@ def test_objective_is_the_sum_over_pairs(levels):
 def test_objective_never_rises(options):
     model = cr.PrimalCR(**{"dim": 5, "reg": 0.5, "epochs": 25, **options}).fit(ratings())
     values = [h["objective"] for h in model.history_]
-    assert all(b <= a * (1 + 1e-6) + 1e-6 for a, b in itertools.pairwise(values))
+    rounding = 1e-8 * values[0]  # without regularisation it falls to 0, as a difference of sums of the first size
+    assert all(b <= a * (1 + 1e-6) + rounding for a, b in itertools.pairwise(values))
     assert values[-1] < values[0]
 
 

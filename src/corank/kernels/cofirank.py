@@ -62,8 +62,9 @@ def item_sweep(
             gap = loss - height[i]
             size = 0.0
             for p in range(n):
-                gap -= (current[p] - lists.anchor[a + p]) * score[p]
                 change[p] -= current[p]
+            for p in range(n):
+                gap -= (current[p] - lists.anchor[a + p]) * score[p]
                 size += change[p] * change[p]
             if gap <= 0.0:
                 break

@@ -175,8 +175,9 @@ def linear_bound(
     height = 1.0
     loss = 0.0
     for p in range(z - a):
-        height -= lists.discount[place[p]] * lists.gain[a + p]
         coefficient[p] = lists.decay[place[p]]
+    for p in range(z - a):
+        height -= lists.discount[place[p]] * lists.gain[a + p]
         loss += (coefficient[p] - lists.anchor[a + p]) * score[p]
     return loss + height, height
 

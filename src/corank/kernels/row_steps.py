@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .threads import inline, kernel
-from .vectors import longest_row
+from .vectors import dot, longest_row
 
 
 @inline
@@ -126,11 +126,10 @@ def row_steps(
         for f in range(d):
             residual[f] = -reg * X[r, f]
         _sum_rows(first, n, other, weight, Y, residual)
-        norm = np.float32(0)
         for f in range(d):
-            norm += residual[f] * residual[f]
             direction[f] = residual[f]
             step[f] = 0
+        norm = dot(residual, residual)
         goal = np.float32(1e-6) * norm
         for _ in range(max(cg_steps, 1)):
             if not norm > 1e-30:
@@ -140,17 +139,14 @@ def row_steps(
             _hessian_product(first, n, other, bound, Y, direction, along, image)
             step_size = np.float32(1)
             if cg_steps > 0:
-                product = np.float32(0)
-                for f in range(d):
-                    product += direction[f] * image[f]
+                product = dot(direction, image)
                 if not product > 1e-30:
                     break
                 step_size = norm / product
-            new_norm = np.float32(0)
             for f in range(d):
                 step[f] += step_size * direction[f]
                 residual[f] -= step_size * image[f]
-                new_norm += residual[f] * residual[f]
+            new_norm = dot(residual, residual)
             for p in range(n):
                 shift[p] += step_size * along[p]
             if new_norm < goal:

@@ -29,7 +29,10 @@ from .cache import KernelCache, content
 
 logger = logging.getLogger("corank.kernels")
 
-# Reassociation lets the compiler vectorise sums. NaN and infinity must not be optimised away (no `nnan`, `ninf`).
+# Reassociation lets the compiler vectorise sums. A loop that sums must not store: where two arrays may overlap, the
+# compiler keeps a scalar form of the loop for the case that they do, and also takes it where they merely lie within
+# some hundred bytes of each other. The order of the sum, and so its last bits, would depend on where an allocation
+# happened to be. NaN and infinity must not be optimised away (no `nnan`, `ninf`).
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 WATCHED = 200  # ranges of a run whose progress is reported

@@ -146,8 +146,9 @@ def cg(
         _gather(lo, lo + n, index, V, rows)
         total = 0.0
         for p in range(n):
-            scale[p] = weight[lo + p]
             total += weight[lo + p]
+        for p in range(n):
+            scale[p] = weight[lo + p]
         _sum_rows(n, rows, scale, rhs)
         for p in range(n):
             scale[p] -= rho

@@ -20,7 +20,9 @@ IMPLICIT: Rules = {
     "implicit ALS": ({},),
     "bpr": (
         {},
-        {"dim": 64, "lr": 0.1, "epochs": 30, "negatives": 1, "reg": 0.01},  # the default before
+        {"lr": 0.2, "epochs": 40, "negatives": 3},  # the default before
+        {"dim": 64, "lr": 0.1, "epochs": 30, "negatives": 1, "reg": 0.01},  # and the one before that
+        {"lr": 0.4},
         {"reg": 0.01},
         {"reg": 0.04},
     ),

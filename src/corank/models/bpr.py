@@ -44,18 +44,18 @@ class BPR(SSEModel, FactorModel):
     """
 
     dim: int = param(128, "embedding size", low=1, high=65_536, search=(16, 256), log=True)
-    lr: float = param(0.2, "initial learning rate", low=1e-6, search=(0.02, 0.4), log=True)
+    lr: float = param(0.3, "initial learning rate", low=1e-6, search=(0.02, 0.4), log=True)
     decay: float = param(0.95, "lr is multiplied by this after each epoch", low=0.01, high=1.0, search=(0.85, 1.0))
     reg: float = param(0.02, "regularisation per triple", low=0.0, search=(0.001, 0.05), log=True)
-    epochs: int = param(40, "passes over the rows", low=1, search=(10, 60))
-    negatives: int = param(3, "number of negatives per row and epoch", low=1, search=(1, 4))
+    epochs: int = param(60, "passes over the rows", low=1, search=(10, 80))
+    negatives: int = param(4, "number of negatives per row and epoch", low=1, search=(1, 6))
     biases: bool = param(True, "learn item biases")
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"dim": 64, "reg": 0.01, "negatives": 1, "lr": 0.1, "epochs": 60},
-        {"reg": 0.005, "negatives": 3},
-        {"reg": 0.03, "epochs": 60},
-        {"lr": 0.4, "epochs": 60, "negatives": 4},  # many steps, for few rows
+        {"lr": 0.2, "epochs": 40, "negatives": 3, "reg": 0.005},
+        {"reg": 0.03},
+        {"lr": 0.4},  # many steps, for few rows
     )
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:

@@ -33,7 +33,7 @@ def test_objective_is_the_mean_over_all_triples():
     rng = np.random.default_rng(2)
     user, item = np.nonzero(rng.random((20, 15)) < 0.4)
     data = cr.from_arrays(user=user, item=item)
-    model = cr.BPR(dim=4, epochs=8, reg=0.02, negatives=1).fit(data)
+    model = cr.BPR(dim=4, epochs=8, lr=0.2, reg=0.02, negatives=1).fit(data)
     losses = []
     for u, i in zip(data.user, data.item, strict=True):
         free = np.setdiff1d(np.arange(len(data.items)), data.item[data.user == u])

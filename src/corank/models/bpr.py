@@ -39,8 +39,8 @@ class BPR(SSEModel, FactorModel):
 
     `sse_user` and `sse_item` replace the user and the positive item of a triple at random (stochastic shared
     embeddings, Wu et al. 2019); the negative is kept.
-    `BPR(dim=100, lr=0.1, decay=0.9, reg=0.01, negatives=3, biases=False)` is the setting of the dissertation's tables;
-    with `sse_user=0.1, sse_item=0.01` it is SSE-BPR.
+    `BPR(dim=100, lr=0.1, decay=0.9, reg=0.01, negatives=3, epochs=40, biases=False)` is the setting of the
+    dissertation's tables; with `sse_user=0.1, sse_item=0.01` it is SSE-BPR.
     """
 
     dim: int = param(128, "embedding size", low=1, high=65_536, search=(16, 256), log=True)

@@ -106,9 +106,9 @@ def test_values_do_not_count(split):
     np.testing.assert_array_equal(one.user_factors_, other.user_factors_)
 
 
-def test_strangers_are_ranked_as_well_as_known_users(split):
+def test_unseen_users_are_ranked_as_well_as_known_users(split):
     """The history of a training user, folded in, finds the held-out items as the trained vector does."""
-    model = cr.BPR(dim=8, epochs=15).fit(split.train)
+    model = cr.BPR(dim=8).fit(split.train)
     known = auc(model, split)
     rows = split.train.csr()
     scores = model._score_histories(rows)

@@ -114,6 +114,7 @@ def test_what_cannot_be_fitted_has_no_estimate():
     [
         (0.1, "a few seconds"),
         (7.0, "about 7 s"),
+        (9.6, "about 10 s"),
         (42.0, "about 40 s"),
         (1500.0, "about 25 min"),
         (9000.0, "about 2.5 h"),

@@ -58,7 +58,7 @@ def in_words(seconds: float) -> str:
     if seconds < 5:
         return "a few seconds"
     if seconds < 100:
-        return f"about {seconds:.1g} s" if seconds < 10 else f"about {5 * round(seconds / 5)} s"
+        return f"about {round(seconds) if seconds < 9.5 else 5 * round(seconds / 5)} s"
     return f"about {seconds / 60:.0f} min" if seconds < 100 * 60 else f"about {seconds / 3600:.2g} h"
 
 

@@ -204,7 +204,8 @@ class Training:
             share = (self._epoch - 1 + share) / epochs
             event |= {"epoch": self._epoch, "epochs": epochs}
         seconds = clock() - self.started
-        event |= {"share": share, "seconds": seconds, "left": seconds * (1 - share) / share if share else math.inf}
+        known = share >= 0.01 or (share and seconds > 60)  # the first moments say little about the rest
+        event |= {"share": share, "seconds": seconds, "left": seconds * (1 - share) / share if known else math.inf}
         if self._on_progress(event) is False:
             raise Stopped(f"the fit of {self._model.name()} was stopped after {share:.0%}: nothing was learned")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import math
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
@@ -167,7 +168,7 @@ class Steps:
 def _left(seconds: float) -> str:
     from ..estimate import in_words
 
-    return f"{in_words(seconds)} left"
+    return f"{in_words(seconds)} left" if math.isfinite(seconds) else "time left unknown"
 
 
 def plan_lines(plan: Any) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import math
+import sys
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder

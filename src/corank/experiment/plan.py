@@ -60,11 +60,7 @@ def make_plan(
             continue
     left_out: dict[str, str] = {}
     if not experiment.models:
-        no_room = _no_room(entries, found, train)
-        left_out = leave_out(found, no_room)
-        for entry in entries:
-            if entry.label in left_out and entry.label not in no_room and entry.model.smaller_form:
-                left_out[entry.label] += f"; {entry.model.smaller_form}"
+        left_out = leave_out(found, _no_room(entries, found, train))
     plan = Plan(found, left_out)
     Watch("", on_progress)(event="plan", plan=plan)
     return plan

@@ -5,7 +5,7 @@ import pytest
 
 import corank as cr
 import reference
-from corank.experiment.entries import models_for
+from corank.experiment.entries import models_for, replaced
 from corank.models import sparse_ease
 from random_rows import presence, random_data
 
@@ -16,7 +16,9 @@ def weights(model):
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_with_all_items_as_regressors_it_is_ease(rounds):
-    data = random_data()
+    data = random_data(n=400)
+    X = presence(data)
+    assert (X.T @ X > 0).all()  # items without users in common are no candidates of the first round
     model = cr.SparseEASE(reg=5.0, neighbors=50, rounds=rounds).fit(data)
     ease = cr.EASE(reg=5.0).fit(data)
     np.testing.assert_allclose(weights(model), ease.item_weights_, rtol=1e-4, atol=1e-6)
@@ -79,6 +81,11 @@ def test_it_is_compared_where_the_catalogue_is_large():
     large = cr.from_arrays(user=np.arange(12_001) % 7, item=np.arange(12_001))
     assert "sparse_ease" in models_for("implicit", large)
     assert "ease" not in models_for("implicit", large)
+    assert replaced("implicit", small) == {}
+    assert replaced("implicit", large) == {
+        "ease": "of more than 12,000 items (12,001 here) sparse_ease is compared in its place: name it to run it all the "
+        "same (--models ease)"
+    }
 
 
 @pytest.mark.slow

@@ -83,13 +83,13 @@ def test_it_is_compared_where_the_catalogue_is_large():
     assert "ease" not in models_for("implicit", large)
     assert replaced("implicit", small) == {}
     assert replaced("implicit", large) == {
-        "ease": "of more than 12,000 items (12,001 here) sparse_ease is compared in its place: name it to run it all the "
-        "same (--models ease)"
+        "ease": "of more than 12,000 items (12,001 here) sparse_ease is compared in its place: name it to run it all "
+        "the same (--models ease)"
     }
 
 
 @pytest.mark.slow
-def test_as_good_as_ease_on_real_data(movielens):
-    split = cr.holdout(movielens, by="user")
+def test_as_good_as_ease_on_real_data(shared_data):
+    split = cr.holdout(cr.datasets.load("ml-1m", shared_data), by="user")
     ease, sparse = (cr.evaluate(m.fit(split.train), split, ["ndcg@10"]) for m in (cr.EASE(), cr.SparseEASE()))
     assert sparse["ndcg@10"] > 0.99 * ease["ndcg@10"]

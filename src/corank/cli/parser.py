@@ -161,8 +161,8 @@ def _training_commands(command: Command, argv: list[str]) -> None:
         "--on-disk",
         choices=("auto", "always", "never"),
         default="auto",
-        help="read Parquet files into sorted files beside the model instead of memory (wmf, bpr, primal_cr); auto: where "
-        "reading them would take more than half of the free memory",
+        help="read Parquet files into sorted files beside the model instead of memory (wmf, bpr, primal_cr); auto: "
+        "where reading them would take more than half of the free memory",
     )
 
     tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")

@@ -6,6 +6,7 @@ when memory is needed for something else. Models that go through their rows in o
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,7 +66,7 @@ def row_blocks(indptr: Array) -> list[slice]:
     """Slices of rows with about as many entries each."""
     cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], BLOCK))
     cuts = np.unique(np.append(cuts, [0, indptr.size - 1]))
-    return [slice(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(cuts)]
 
 
 def owners(rows: CSR) -> Array:
@@ -80,8 +81,8 @@ def owners(rows: CSR) -> Array:
 class DatasetOnDisk(Dataset):
     """Interactions whose rows are in files, sorted by user and by item; `read_partitions` makes one.
 
-    It is used as any other dataset. The rows have no times, and stand in the order of users, then items. What is derived
-    from it (a part of the rows, other labels) is an ordinary dataset, in memory.
+    It is used as any other dataset. The rows have no times, and stand in the order of users, then items. What is
+    derived from it (a part of the rows, other labels) is an ordinary dataset, in memory.
     """
 
     on_disk: ClassVar[bool] = True

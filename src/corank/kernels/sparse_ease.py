@@ -1,9 +1,9 @@
 """Ridge regressions of items on a few other items each, from the sparse counts of common users.
 
 Objective, for item j with the set S of k other items: |x_j - X_S b|^2 + reg |b|^2. With G = X'X the solution solves
-(G_SS + reg I) b = G_Sj. S grows in a few rounds, each followed by a solution. A round takes the items i with the largest
-|r_i| / sqrt(G_ii + reg), where r = G_j - G_S b is the correlation of each item with what S leaves unexplained: those
-that lower the objective most by themselves (matching pursuit, in batches). With S all other items this is EASE.
+(G_SS + reg I) b = G_Sj. S grows in a few rounds, each followed by a solution. A round takes the items i with the
+largest |r_i| / sqrt(G_ii + reg), where r = G_j - G_S b is the correlation of each item with what S leaves unexplained:
+those that lower the objective most by themselves (matching pursuit, in batches). With S all other items this is EASE.
 
 Shapes: item_* are the CSR parts of X^T, user_* those of X (indptr int64, index int32), without repeated entries; indptr
 int64[n + 1], index int32[m] and count float32[m] are the rows of G without its diagonal, which is users float32[n].

@@ -7,6 +7,7 @@ for one file, and a folder for several: in the order of the file names, with the
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def read_on_disk(
     wanted = {"user": user, "item": item, "value": value, "time": time}
     found = [_first_pass(path, wanted, values) for path in tables]
     vocabs = {side: union([table.vocabs[side] for table in found], side)[0] for side in SIDES}
-    kind = next((table.values for table in found if table.values != "none"), "none")
+    kind: Values = next((table.values for table in found if table.values != "none"), "none")
     if values == "counts":
         counts_only(min(table.low for table in found))
     timed = all("time" in table.roles for table in found)
@@ -103,7 +104,7 @@ def read_on_disk(
     )
 
 
-def _first_pass(path: Path, wanted: Mapping[str, str | None], values: Values) -> Table:
+def _first_pass(path: Path, wanted: Mapping[str, Any], values: Values) -> Table:
     """The ids of a file, and the kind of its values."""
     columns = guess_columns(path, **wanted)
     log.info("%s: %s", path, columns)
@@ -173,7 +174,7 @@ def _by_user(
     ):
         for low, high in _ranges(counts):
             at = _within(flat["user"], low, high)
-            columns_of = {name: array[at] for name, array in flat.items()}
+            columns_of: dict[str, Any] = {name: array[at] for name, array in flat.items()}
             columns_of["user"] -= np.int32(low)
             part = Dataset(Vocab(users[low:high]), items, **columns_of, values=kind)
             part = settle_duplicates(part, rule)
@@ -220,7 +221,7 @@ def _ranges(counts: Array) -> list[tuple[int, int]]:
     ends = np.cumsum(counts)
     most = max(FEWEST, int(ends[-1]) // RANGES)
     cuts = np.unique([0, *(np.searchsorted(ends, np.arange(most, ends[-1], most)) + 1), counts.size])
-    return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(cuts)]
 
 
 def _within(codes: Array, low: int, high: int) -> Array:

@@ -44,7 +44,7 @@ class EASE(Model):
         None, "only this many of the most popular items have weights; the others come last, by popularity", low=1
     )
 
-    large_form: ClassVar[tuple[int, str]] = (12_000, "sparse_ease")  # twice as fast from there on, and as good
+    large_form: ClassVar[tuple[int, str]] = (12_000, "sparse_ease")  # several times as fast from there on, and as good
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg": 50.0}, {"reg": 1000.0})
 

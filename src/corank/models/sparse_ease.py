@@ -41,14 +41,14 @@ class SparseEASE(ItemWeights):
     of items that have a user in common.
     """
 
-    reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
+    reg: float = param(150.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
     neighbors: int = param(
         200, "items on which each item is regressed, at most", low=1, high=2000, search=(20, 400), log=True
     )
     rounds: int = param(2, "batches in which they are chosen", low=1, high=20, search=(1, 4))
 
     by_default: ClassVar[bool] = False  # compared in place of `ease` where the catalogue is large
-    starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg": 50.0}, {"reg": 1000.0}, {"reg": 10.0})
+    starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg": 50.0}, {"reg": 500.0}, {"reg": 15.0})
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         rows = rows._replace(value=np.ones(rows.index.size, np.float32))

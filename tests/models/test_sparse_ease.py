@@ -89,7 +89,8 @@ def test_it_is_compared_where_the_catalogue_is_large():
 
 
 @pytest.mark.slow
-def test_as_good_as_ease_on_real_data(shared_data):
-    split = cr.holdout(cr.datasets.load("ml-1m", shared_data), by="user")
+@pytest.mark.parametrize("name", ["ml-1m", "s3rec-beauty"])
+def test_as_good_as_ease_on_real_data(name, shared_data):
+    split = cr.holdout(cr.datasets.load(name, shared_data), by="user")
     ease, sparse = (cr.evaluate(m.fit(split.train), split, ["ndcg@10"]) for m in (cr.EASE(), cr.SparseEASE()))
     assert sparse["ndcg@10"] > 0.99 * ease["ndcg@10"]

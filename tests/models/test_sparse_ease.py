@@ -83,8 +83,8 @@ def test_it_is_compared_where_the_catalogue_is_large():
     assert "ease" not in models_for("implicit", large)
     assert replaced("implicit", small) == {}
     assert replaced("implicit", large) == {
-        "ease": "of more than 12,000 items (12,001 here) sparse_ease is compared in its place: name it to run it all "
-        "the same (--models ease)"
+        "ease": "above 12,000 items (12,001 here) sparse_ease is compared in its place: name it to run it all the same "
+        "(--models ease)"
     }
 
 

@@ -71,7 +71,7 @@ def replaced(task: str, train: Dataset) -> dict[str, str]:
     """The models of a task that `models_for` leaves to their form for large catalogues: name -> a sentence."""
     items = len(train.items)
     return {
-        name: f"of more than {find(name).large_form[0]:,} items ({items:,} here) {_for_catalogue(name, items)} is "
+        name: f"above {find(name).large_form[0]:,} items ({items:,} here) {_for_catalogue(name, items)} is "
         f"compared in its place: name it to run it all the same (--models {name})"
         for name in available()
         if find(name).suits(task) and _for_catalogue(name, items) != name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 
 import numpy as np
 import polars as pl
@@ -193,3 +194,17 @@ def test_what_needs_the_rows_in_memory_says_so(tmp_path, capsys, monkeypatch, li
     monkeypatch.chdir(tmp_path)
     assert main(line.split()) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    memory, disk = both(tmp_path, written(tmp_path / "in", table(0)))
+    monkeypatch.setattr(on_disk.os, "posix_fallocate", full)
+    with pytest.raises(cr.CorankError, match="rows cannot be written to '.*sorted': No space left on device; choose"):
+        cr.BPR(dim=4, epochs=1).fit(disk)
+    cr.BPR(dim=4, epochs=1).fit(memory)
+    monkeypatch.setattr(on_disk, "append", full)
+    with pytest.raises(cr.CorankError, match="rows cannot be written to"):
+        cr.read_partitions(tmp_path / "in", tmp_path / "sorted")

@@ -6,15 +6,18 @@ when memory is needed for something else. Models that go through their rows in o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..errors import CorankError
 from .csr import CSR, Array
 from .dataset import Dataset
 from .values import Values
@@ -46,8 +49,29 @@ def empty(size: int, dtype: DTypeLike, beside: Array) -> Array:
     folder = folder_of(beside)
     if folder is None or size == 0:
         return np.empty(size, dtype)
-    with tempfile.NamedTemporaryFile(dir=folder) as file:  # its name is gone at once, its pages stay while mapped
-        return np.asarray(np.memmap(Path(file.name), dtype, "w+", shape=(size,)))
+    # Its name is gone at once, its pages stay while they are mapped.
+    with writing(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):  # a page for which the disk has no room would end the process
+            os.posix_fallocate(file.fileno(), 0, size * np.dtype(dtype).itemsize)
+        return np.asarray(
+            np.memmap(Path(file.name), dtype, "r+" if hasattr(os, "posix_fallocate") else "w+", shape=(size,))
+        )
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Where rows cannot be written to files within this block, an error that says so."""
+    try:
+        yield
+    except OSError as why:
+        raise CorankError(
+            f"rows cannot be written to '{folder}': {why.strerror or why}; choose a folder on a disk with more room"
+        ) from None
+
+
+def append(file: BinaryIO, array: Array) -> None:
+    """Write an array at the end of a file."""
+    file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
 
 
 def full(size: int, value: float, dtype: DTypeLike, beside: Array) -> Array:

@@ -89,16 +89,19 @@ def read_on_disk(
     if values == "counts":
         counts_only(min(table.low for table in found))
     timed = all("time" in table.roles for table in found)
-    counts = _second_pass(found, vocabs, folder, timed=timed)
-    rows = sum(table.rows for table in found)
-    log.info("%d files, %s rows: sorted by user and by item in %s", len(found), f"{rows:,}", folder)
-    by_user, kind = _by_user(folder, counts, vocabs, duplicates, kind, timed=timed)
-    if repeated := rows - by_user.index.size:
-        log.info("%s of %s rows repeat a (user, item) pair (duplicates=%r)", f"{repeated:,}", f"{rows:,}", duplicates)
-    if values == "none":
-        by_user.value[:] = 1
-    owner = on_disk.mapped(folder / "owner", np.int32)
-    by_item = _by_item(folder, by_user, owner)
+    with on_disk.writing(folder):
+        counts = _second_pass(found, vocabs, folder, timed=timed)
+        rows = sum(table.rows for table in found)
+        log.info("%d files, %s rows: sorted by user and by item in %s", len(found), f"{rows:,}", folder)
+        by_user, kind = _by_user(folder, counts, vocabs, duplicates, kind, timed=timed)
+        if repeated := rows - by_user.index.size:
+            log.info(
+                "%s of %s rows repeat a (user, item) pair (duplicates=%r)", f"{repeated:,}", f"{rows:,}", duplicates
+            )
+        if values == "none":
+            by_user.value[:] = 1
+        owner = on_disk.mapped(folder / "owner", np.int32)
+        by_item = _by_item(folder, by_user, owner)
     return DatasetOnDisk.of(
         vocabs["user"], vocabs["item"], by_user, by_item, owner, kind if values == "auto" else values
     )
@@ -152,11 +155,11 @@ def _second_pass(tables: Sequence[Table], vocabs: Mapping[str, Vocab], folder: P
                     codes = whole.codes(ids)[codes]
                     if side == "user":
                         counts += np.bincount(codes, minlength=counts.size)
-                    codes.tofile(file)
+                    on_disk.append(file, codes)
                 value = chunk.get("value")
-                (np.ones(codes.size, np.float32) if value is None else value.astype(np.float32)).tofile(values)
+                on_disk.append(values, np.ones(codes.size, np.float32) if value is None else value)
                 if timed:
-                    np.asarray(chunk["time"], np.int64).tofile(times)
+                    on_disk.append(times, np.asarray(chunk["time"], np.int64))
     return counts
 
 
@@ -181,9 +184,9 @@ def _by_user(
             rows = part.csr()
             kinds.add(part.values)
             lengths.append(np.diff(rows.indptr))
-            rows.index.tofile(index)
-            rows.value.tofile(weight)
-            np.repeat(np.arange(low, high, dtype=np.int32), lengths[-1]).tofile(owner)
+            on_disk.append(index, rows.index)
+            on_disk.append(weight, rows.value)
+            on_disk.append(owner, np.repeat(np.arange(low, high, dtype=np.int32), lengths[-1]))
     del flat
     for name in ("user", "item", "value", "time"):
         (folder / name).unlink()
@@ -206,8 +209,8 @@ def _by_item(folder: Path, by_user: CSR, owner: Array) -> CSR:
             item = by_user.index[at] - np.int32(low)
             part = Dataset(everyone, Vocab(np.arange(low, high)), owner[at], item, by_user.value[at], values="none")
             rows = part.csr("item")
-            rows.index.tofile(index)
-            rows.value.tofile(weight)
+            on_disk.append(index, rows.index)
+            on_disk.append(weight, rows.value)
     return CSR(
         row_ends(counts),
         on_disk.mapped(folder / "item_index", np.int32),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Dataset, tally
+from .data import Dataset, on_disk, tally
 
 if TYPE_CHECKING:
     from .model import Model
@@ -99,7 +99,8 @@ class Size:
 
 def rows_memory(size: Size, copies: int = 1) -> float:
     """Bytes of the data as sorted rows, `copies` times, with what is needed to sort the last of them."""
-    return row_memory(8.0 * copies + 16.0, size) + 16.0 * (1 + copies) * size.nodes
+    blocks = 32.0 * min(size.rows, on_disk.BLOCK) if size.on_disk else 0.0  # passes over what is in files
+    return row_memory(8.0 * copies + 16.0, size) + blocks + 16.0 * (1 + copies) * size.nodes
 
 
 def row_memory(each: float, size: Size) -> float:

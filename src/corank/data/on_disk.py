@@ -23,7 +23,7 @@ from .dataset import Dataset
 from .values import Values
 from .vocab import Vocab
 
-BLOCK = 1 << 24  # entries of a pass over an array, of which temporary arrays are made
+BLOCK = 1 << 22  # entries of a pass over an array, of which temporary arrays are made
 
 
 def mapped(path: Path, dtype: DTypeLike) -> Array:
@@ -71,7 +71,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 def append(file: BinaryIO, array: Array) -> None:
     """Write an array at the end of a file."""
-    file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+    file.write(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def full(size: int, value: float, dtype: DTypeLike, beside: Array) -> Array:

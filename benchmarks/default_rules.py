@@ -35,6 +35,7 @@ IMPLICIT: Rules = {
         {"shrink": 50.0},
     ),
     "ease": ({}, {"reg": 50.0}, {"reg": 1000.0}),
+    "sparse_ease": ({}, {"reg": 50.0}, {"reg": 500.0}, {"neighbors": 50}, {"neighbors": 400}, {"rounds": 4}),
     "sql_rank": ({}, {"reg_scale": 0.4}, {"epochs": 40}),
     "grwmf": (
         {},

@@ -25,6 +25,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "popularity": {},
     "item_knn": {},
     "ease": {},
+    "sparse_ease": {},
     "wmf": {},
     "bpr": {},
     "sql_rank": {"feedback": "implicit"},

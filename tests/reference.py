@@ -416,3 +416,20 @@ def mmr(scores, similar, dial: float, k: int) -> list[int]:
         ]
         chosen.append(left[int(np.argmax(values))])
     return chosen
+
+
+def sparse_ease_weights(X, reg, neighbors, rounds):
+    """Column by column: the regressors in batches by |correlation with the residual| / size, solved after each."""
+    G, n = X.T @ X, X.shape[1]
+    B = np.zeros((n, n))
+    for j in range(n):
+        chosen, b = [], np.zeros(0)
+        for turn in range(1, rounds + 1):
+            residual = G[:, j] - G[:, chosen] @ b
+            gain = np.abs(residual) / np.sqrt(np.diag(G) + reg)
+            gain[[j, *chosen]] = 0
+            best = np.argsort(-gain, kind="stable")[: neighbors * turn // rounds - len(chosen)]
+            chosen += [i for i in best if gain[i] > 1e-9]
+            b = np.linalg.solve(G[np.ix_(chosen, chosen)] + reg * np.eye(len(chosen)), G[chosen, j])
+        B[chosen, j] = b
+    return B

@@ -33,6 +33,7 @@ EDGES = [
     Edge("item_knn", "--neighbors 1000000", "wide"),
     Edge("ease", "", "wide"),
     Edge("ease", "--max-items 3000", "wide"),
+    Edge("sparse_ease", "", "wide"),
     *(Edge("wmf", f"--dim 65536 --solver {solver}") for solver in ("cg", "exact", "blocks")),
     Edge("wmf", "--dim 4000"),
     Edge("wmf", "--dim 65536 --solver blocks --block 65536"),
@@ -151,7 +152,7 @@ def edges(trials: int, seed: int, folder: Path, tell: Tell) -> Outcome:
     fitted = 0
     for number, at in enumerate(order):
         edge, most = every[int(at)]
-        epochs = [] if edge.model in ("popularity", "item_knn", "ease") else ["--epochs", "1"]
+        epochs = [] if edge.model in ("popularity", "item_knn", "ease", "sparse_ease") else ["--epochs", "1"]
         command = [sys.executable, "-m", "corank", "fit", edge.model, *files[edge.table], *edge.flags.split(), *epochs]
         done, wrong = verdict([*command, "-o", str(folder / "m.corank")], most)
         fitted += done
@@ -179,6 +180,7 @@ SIZES = [
     Size("popularity", (3_000_000, 300_000, 50_000)),
     Size("item_knn", (1_000_000, 100_000, 20_000)),
     Size("ease", (100_000, 20_000, 4_000)),
+    Size("sparse_ease", (300_000, 20_000, 20_000)),
     Size("wmf", (1_000_000, 100_000, 20_000)),
     Size("wmf", (2_000, 60, 60), {"dim": 6000}),
     Size("wmf", (200, 8, 8), {"dim": 2000, "solver": "exact"}),

@@ -24,6 +24,7 @@ from .part import Outcome, Part, Tell
 USERS, ITEMS = 14, 12
 MORE: dict[str, list[dict[str, Any]]] = {  # settings that store something else than the defaults
     "ease": [{"max_items": 7}],
+    "sparse_ease": [{"neighbors": 3}],
     "item_knn": [{"weighting": "bm25"}, {"weighting": "value", "neighbors": 3}],
     "wmf": [{"alpha": 1.0, "solver": "exact"}],
     "sse_pt": [{"share": "everyone", "window": 0.5}],

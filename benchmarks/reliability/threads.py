@@ -18,6 +18,7 @@ THREADS = 8
 MODELS: dict[str, dict[str, Any]] = {
     "wmf": {"dim": 16, "epochs": 3},
     "ease": {},
+    "sparse_ease": {},
     "item_knn": {},
     "als": {"dim": 8, "epochs": 3},
     "bpr": {"dim": 8, "epochs": 3},

@@ -19,6 +19,7 @@ _NAMES = {
     "reading.item_tables": ("item_table",),
     "data.labels": ("ItemTable",),
     "datasets.given": ("given_split",),
+    "datasets.partitioned": ("read_partitions",),
     "data.split": (
         "Split",
         "fixed_per_user",

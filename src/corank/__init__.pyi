@@ -20,6 +20,7 @@ from .data.split import leave_last_out as leave_last_out
 from .data.split import time_cut as time_cut
 from .datasets import synthetic as synthetic
 from .datasets.given import given_split as given_split
+from .datasets.partitioned import read_partitions as read_partitions
 from .errors import CorankError as CorankError
 from .errors import MissingExtra as MissingExtra
 from .errors import ModelFileError as ModelFileError
@@ -62,6 +63,7 @@ from .models.mf import MF as MF
 from .models.popularity import Popularity as Popularity
 from .models.primal_cr import PrimalCR as PrimalCR
 from .models.sasrec import SASRec as SASRec
+from .models.sparse_ease import SparseEASE as SparseEASE
 from .models.sql_rank import SQLRank as SQLRank
 from .models.sse_pt import SSEPT as SSEPT
 from .models.stamp import STAMP as STAMP

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Dataset
+from .data import Dataset, on_disk, tally
 
 if TYPE_CHECKING:
     from .model import Model
@@ -51,15 +51,18 @@ class Size:
     levels: int = 1  # distinct values
     comparisons: int = 0
     most_of_an_item: int = 0  # rows of the item that has the most
+    on_disk: bool = False  # whether the rows are in files
 
     @classmethod
     def of(cls, data: Dataset) -> Size:
         user_edges, item_edges = (0 if g is None else g.index.size for g in (data.user_graph, data.item_graph))
-        lengths = np.bincount(data.user, minlength=len(data.users)).astype(np.int64)
+        lengths = tally(data.user, len(data.users))
         levels = np.unique(data.value[:: 1 + len(data) // 100_000]).size
         comparisons = 0 if data.comparisons is None else len(data.comparisons)
-        most = int(np.bincount(data.item).max(initial=0))
-        return cls(len(data.users), len(data.items), lengths, user_edges, item_edges, levels, comparisons, most)
+        most = int(tally(data.item, len(data.items)).max(initial=0))
+        edges = user_edges, item_edges
+        counts = len(data.users), len(data.items), lengths
+        return cls(*counts, *edges, levels, comparisons, most, data.on_disk)
 
     @property
     def rows(self) -> int:
@@ -96,7 +99,13 @@ class Size:
 
 def rows_memory(size: Size, copies: int = 1) -> float:
     """Bytes of the data as sorted rows, `copies` times, with what is needed to sort the last of them."""
-    return (8.0 * copies + 16.0) * size.rows + 16.0 * (1 + copies) * size.nodes
+    blocks = 32.0 * min(size.rows, on_disk.BLOCK) if size.on_disk else 0.0  # passes over what is in files
+    return row_memory(8.0 * copies + 16.0, size) + blocks + 16.0 * (1 + copies) * size.nodes
+
+
+def row_memory(each: float, size: Size) -> float:
+    """Bytes of arrays with an entry per row, of `each` bytes together; they are in files where the rows are."""
+    return 0.0 if size.on_disk else each * size.rows
 
 
 def factors_memory(model: Model, size: Size, dim: int, copies: float = 2) -> float:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .cost import Cost, Size
-from .data import Dataset, restricted
+from .data import Dataset, restricted, tally
 from .errors import CorankError
 from .system.memory import free_bytes, in_gigabytes
 from .training import check_fit, clock
@@ -190,8 +190,8 @@ def _sample(data: Dataset, users: int, items: int) -> Dataset:
     if (users, items) == (len(data.users), len(data.items)):
         return data
     rng = np.random.default_rng(0)
-    popular = np.argsort(-np.bincount(data.item, minlength=len(data.items)), kind="stable")
-    order = rng.permutation(np.flatnonzero(np.bincount(data.user, minlength=len(data.users))))
+    popular = np.argsort(-tally(data.item, len(data.items)), kind="stable")
+    order = rng.permutation(np.flatnonzero(tally(data.user, len(data.users))))
     if data.user_graph is not None and order.size:
         # Random users would have almost no edges in common.
         from scipy.sparse.csgraph import breadth_first_order

@@ -50,7 +50,8 @@ class Model(Answers, Settings):
     predicts_ratings: ClassVar[bool] = False  # predict() returns ratings
     takes_comparisons: ClassVar[bool] = False  # learns from Dataset.comparisons
     order_matters: ClassVar[bool] = False  # scores depend on the order of a history
-    smaller_form: ClassVar[str] = ""  # a setting that is much cheaper, told where the model takes too long
+    large_form: ClassVar[tuple[int, str]] = (0, "")  # with more items than this, that model is compared instead
+    fits_on_disk: ClassVar[bool] = False  # goes through rows in files without more of them in memory: see `on_disk`
     oracle: ClassVar[bool] = False  # knows the ground truth of synthetic data
     starts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # settings that were best on other data: a search begins there
     labels_ = NO_LABELS  # files from before labels were kept do not hold any

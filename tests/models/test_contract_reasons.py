@@ -9,7 +9,7 @@ import corank as cr
 from board import ITEMS
 
 NOT_PERSONAL = ("popularity",)
-EXACT = ("ease", "item_knn")
+EXACT = ("ease", "sparse_ease", "item_knn")
 # Fold-ins that are solved exactly or step by step, so that no part of the score of a history is left.
 ADDITIVE = ("wmf", "grwmf", "als", "mf", "grmf", "co_factor", "bpr")
 OPTIMUM = ("primal_cr", "collrank", "list_mf", "cofirank", "sql_rank")  # by the gradient at the optimum

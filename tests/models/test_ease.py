@@ -12,17 +12,7 @@ from corank.cost import Size
 from corank.data import restricted
 from corank.kernels import inverse
 from corank.models import ease
-
-
-def random_data(seed=0, users=25, items=14, n=120):
-    rng = np.random.default_rng(seed)
-    return cr.from_arrays(user=rng.integers(0, users, n), item=rng.integers(0, items, n), value=rng.integers(1, 6, n))
-
-
-def presence(data):
-    X = np.zeros((len(data.users), len(data.items)))
-    X[data.user, data.item] = 1
-    return X
+from random_rows import presence, random_data
 
 
 @pytest.fixture(params=[np.float64, np.float32], ids=["double", "single"])
@@ -83,7 +73,9 @@ def test_an_item_without_rows_has_no_weights():
 def test_catalogue_beyond_memory_is_a_sentence(monkeypatch):
     free = [1000]
     monkeypatch.setattr(training, "free_bytes", lambda: free[0])
-    with pytest.raises(cr.CorankError, match=r"14 items needs \d+ kB and .* are free: .* use item_knn or wmf"):
+    with pytest.raises(
+        cr.CorankError, match=r"14 items needs \d+ kB and .* are free: .* use sparse_ease, item_knn or wmf"
+    ):
         cr.EASE().fit(random_data())
     free[0] = 24_000_000_000
     many = 100_000
@@ -108,7 +100,7 @@ def test_memory_that_runs_out_all_the_same_is_a_sentence(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(ease.np, "empty", full)
-    with pytest.raises(cr.CorankError, match="use item_knn or wmf"):
+    with pytest.raises(cr.CorankError, match="use sparse_ease, item_knn or wmf"):
         cr.EASE()._room(41_140)
 
 

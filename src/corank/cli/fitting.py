@@ -15,6 +15,7 @@ from ..data.split import Split
 from ..data.values import words
 from ..errors import Stopped
 from .keeping import keep
+from .on_disk import rows_on_disk
 from .options import (
     EDGES,
     PARTS,
@@ -40,7 +41,13 @@ def fit(args: Args) -> None:
     out = Path(args.out)
     for path in [out, *([Path(args.checkpoint)] if args.checkpoint else [])]:
         writable(path.parent, path, sources=files_read(args))
-    data, valid, split = _rows_to_fit(args, model)
+    with rows_on_disk(args, model) as rows:
+        _fit_and_save(args, model, out, rows)
+
+
+def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None) -> None:
+    """rows : where they have been read into files."""
+    data, valid, split = _rows_to_fit(args, model) if rows is None else (rows, None, None)
     if given(args, *EDGES) and model.graph == "unused":
         effect = "the edges add users and have no other effect" if args.user_edges else "the edges have no effect"
         say(f"{args.model} does not use a graph: {effect}")

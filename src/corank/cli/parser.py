@@ -157,6 +157,13 @@ def _training_commands(command: Command, argv: list[str]) -> None:
         "--checkpoint", metavar="FILE", help="file for the state of training: an interrupted fit resumes from it"
     )
     fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one written by `corank tune`")
+    fit.add_argument(
+        "--on-disk",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="read Parquet files into sorted files beside the model instead of memory (wmf, bpr, primal_cr); auto: "
+        "where reading them would take more than half of the free memory",
+    )
 
     tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")
     model_and_file(tune, argv)

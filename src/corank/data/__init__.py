@@ -1,6 +1,6 @@
 """Datasets, vocabularies, sparse rows, graphs of users or items, and splits."""
 
-from .csr import CSR, Array, from_scipy, row_ends
+from .csr import CSR, Array, from_scipy, row_ends, tally
 from .dataset import DUPLICATES, Dataset, Duplicates, from_arrays, restricted, settle_duplicates
 from .values import VALUES, Values
 from .vocab import Vocab, frozen
@@ -20,4 +20,5 @@ __all__ = [
     "restricted",
     "row_ends",
     "settle_duplicates",
+    "tally",
 ]

@@ -15,6 +15,15 @@ def row_ends(counts: ArrayLike) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def tally(codes: Array, size: int) -> NDArray[np.int64]:
+    """How often each code occurs: int64[size]. Some at a time, as numpy counts in a copy of twice their size."""
+    total = np.zeros(size, np.int64)
+    step = max(size, 1 << 22)
+    for at in range(0, codes.size, step):
+        total += np.bincount(codes[at : at + step], minlength=size)
+    return total
+
+
 class CSR(NamedTuple):
     """Compressed sparse rows. `Dataset.csr()` sorts each row by column, `sequences()` by time."""
 

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,8 @@ class Dataset:
     comparisons: NDArray[np.int32] | None = None
     values: Values = "auto"
 
+    on_disk: ClassVar[bool] = False  # whether the rows are in files: see `DatasetOnDisk`
+
     @staticmethod
     def from_comparisons(user: Any, preferred: Any, other: Any) -> Dataset:
         """Pairwise data for models that learn from comparisons: one entry per statement "user prefers A to B"."""
@@ -76,8 +78,8 @@ class Dataset:
             if array.shape != (n,):
                 raise CorankError(f"{name} has {array.size:,} entries and user has {n:,}: give columns of equal length")
             object.__setattr__(self, name, frozen(np.ascontiguousarray(array, dtype)))
-        bad = np.flatnonzero(~np.isfinite(self.value))
-        if bad.size:
+        if n and not np.isfinite([self.value.min(), self.value.max()]).all():
+            bad = np.flatnonzero(~np.isfinite(self.value))
             raise CorankError(
                 f"row {bad[0]:,} has the value {self.value[bad[0]]}, and values must be finite numbers: "
                 f"drop or fill such rows ({bad.size:,} of {n:,}) first"
@@ -143,6 +145,10 @@ class Dataset:
         time = None if self.time is None else self.time[rows]
         return dataclasses.replace(self, user=user, item=item, value=self.value[rows], time=time, comparisons=compared)
 
+    def _among(self, users: Array) -> Dataset:
+        """The same rows, or only those of these users where that saves looking at all of them."""
+        return self
+
     def join(self, other: Dataset) -> Dataset:
         """The rows of both; they must share their vocabularies, as the parts of a split do."""
         if self.users != other.users or self.items != other.items:
@@ -200,6 +206,7 @@ class Dataset:
 def restricted(data: Dataset, users: Array, items: Array) -> Dataset:
     """The rows of these users and items (codes in rising order), with vocabularies of them alone."""
     keep = {"user": users, "item": items}
+    data = data._among(users)
     rows = np.isin(data.user, users) & np.isin(data.item, items)
     if not rows.all():
         data = data.take(rows)

@@ -42,7 +42,7 @@ def align(train: Dataset, test: Dataset, valid: Dataset | None = None, *, name: 
     vocabs: dict[str, Vocab] = {}
     notes: list[str] = []
     for side in ("user", "item"):
-        vocabs[side], mixed = _union([getattr(data, f"{side}s") for data in given], side)
+        vocabs[side], mixed = union([getattr(data, f"{side}s") for data in given], side)
         notes += mixed
     kinds = {data.values for data in given}
     # The kind of values is one for all parts: a small test part alone could look like another.
@@ -111,14 +111,14 @@ def with_validation(split: Split, *, ordered: bool = False, seed: int = 0) -> Sp
 
 def stack(parts: Sequence[Dataset]) -> Dataset:
     """The rows of several tables as one, in this order; graphs and labels are those of the first."""
-    vocabs = {side: _union([getattr(part, f"{side}s") for part in parts], side)[0] for side in ("user", "item")}
+    vocabs = {side: union([getattr(part, f"{side}s") for part in parts], side)[0] for side in ("user", "item")}
     data, *rest = (_recoded(part, vocabs) for part in parts)
     for part in rest:
         data = data.join(part)
     return data
 
 
-def _union(vocabs: list[Vocab], side: str) -> tuple[Vocab, list[str]]:
+def union(vocabs: list[Vocab], side: str) -> tuple[Vocab, list[str]]:
     """One vocabulary for all parts; integers become strings where one part has strings, which is noted."""
     if all(vocab == vocabs[0] for vocab in vocabs):
         return vocabs[0], []

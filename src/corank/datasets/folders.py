@@ -29,8 +29,13 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 def tables_in(place: Path) -> list[Path]:
-    """The tables of a folder or a zip archive, by their names; those in subfolders of a folder are not looked for."""
+    """The tables of a folder or a zip archive, by their names.
+
+    Those in subfolders are looked for only where a folder is partitioned: nothing but folders like `day=2024-05-01`.
+    """
     found = members(place) if is_zip(place) else sorted(p for p in place.iterdir() if p.is_file())
+    if not found and place.is_dir():
+        found = sorted(p for p in place.glob("*=*/**/*") if p.is_file())
     return [path for path in found if is_table(path)]
 
 
@@ -74,14 +79,17 @@ def given_name(place: Path, parts: Mapping[str, Path]) -> str:
 
 def read_tables(place: Path, options: dict[str, Any]) -> Dataset | None:
     """The only table of a folder or archive, or several files with the same columns as one; None if there is none."""
+    tables = pieces_of_one(place)
+    return read_together(tables, options) if tables else None
+
+
+def pieces_of_one(place: Path) -> list[Path]:
+    """The only table of a folder or archive, or several whose names differ in digits alone."""
     tables = tables_in(place)
-    if not tables:
-        return None
-    stems = {re.sub(r"[0-9]+", "0", path.name) for path in tables}
-    if len(stems) > 1:
+    if len({re.sub(r"[0-9]+", "0", path.name) for path in tables}) > 1:
         shown = shorten(", ".join(path.name for path in tables), 200)
         raise CorankError(f"{place} holds {len(tables)} tables ({shown}): give one of them, as in '{tables[0]}'")
-    return read_together(tables, options)
+    return tables
 
 
 def matching(pattern: str) -> list[Path]:
@@ -95,6 +103,15 @@ def read_together(tables: Sequence[Path], options: dict[str, Any]) -> Dataset:
     """Several files with the same columns as one table, in the order of their names."""
     if len(tables) == 1:
         return read_table(tables[0], options)
+    check_forms(tables, options)
+    rule = options.get("duplicates", "last")
+    data = stack([read_table(path, {**options, "duplicates": "keep"}) for path in tables])
+    log.info("%d files read as one table, %s to %s", len(tables), tables[0].name, tables[-1].name)
+    return settle_duplicates(data, rule, tell=True)
+
+
+def check_forms(tables: Sequence[Path], options: dict[str, Any]) -> None:
+    """Raise if these files would not be read in the same way."""
     first = table_form(tables[0], **options)
     for path in tables[1:]:
         form = table_form(path, **options)
@@ -103,10 +120,6 @@ def read_together(tables: Sequence[Path], options: dict[str, Any]) -> Dataset:
                 f"'{tables[0]}' ({first}) and '{path}' ({form}) cannot be one table: their columns differ; give one of "
                 "them, or name the columns"
             )
-    rule = options.get("duplicates", "last")
-    data = stack([read_table(path, {**options, "duplicates": "keep"}) for path in tables])
-    log.info("%d files read as one table, %s to %s", len(tables), tables[0].name, tables[-1].name)
-    return settle_duplicates(data, rule, tell=True)
 
 
 def read_table(path: Path, options: dict[str, Any]) -> Dataset:

@@ -63,7 +63,25 @@ def make_entry(
 def models_for(task: str, train: Dataset) -> list[str]:
     """The models that take part in a task by default; those that need a graph only where the data has one."""
     has_graph = train.user_graph is not None or train.item_graph is not None
-    return [n for n in available() if find(n).suits(task) and (has_graph or find(n).graph != "needed")]
+    fit = [n for n in available() if find(n).suits(task) and (has_graph or find(n).graph != "needed")]
+    return [_for_catalogue(name, len(train.items)) for name in fit]
+
+
+def replaced(task: str, train: Dataset) -> dict[str, str]:
+    """The models of a task that `models_for` leaves to their form for large catalogues: name -> a sentence."""
+    items = len(train.items)
+    return {
+        name: f"above {find(name).large_form[0]:,} items ({items:,} here) {_for_catalogue(name, items)} is "
+        f"compared in its place: name it to run it all the same (--models {name})"
+        for name in available()
+        if find(name).suits(task) and _for_catalogue(name, items) != name
+    }
+
+
+def _for_catalogue(name: str, items: int) -> str:
+    """The model, or the one that takes its place where the catalogue is large."""
+    most, other = find(name).large_form
+    return other if other and items > most else name
 
 
 def make_model(name: str, params: Mapping[str, Any]) -> Model:

@@ -14,7 +14,7 @@ from ..data.split import Split
 from ..errors import CorankError
 from ..estimate import Estimate, in_words
 from ..system.memory import free_bytes, no_room
-from .entries import Entry
+from .entries import Entry, replaced
 from .runner import Progress, Watch
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ class Plan:
 def make_plan(
     experiment: Experiment, entries: Sequence[Entry], parts: Sequence[Split], on_progress: Progress | None
 ) -> Plan:
-    """Estimate every row; where no models are named, leave out what does not fit or takes longer than all others."""
+    """Estimate every row; where no models are named, leave out what does not fit or takes longer than all others.
+
+    What has a form for large catalogues was left to it when the rows were chosen, and is told here.
+    """
     train, tested = parts[0].train, np.unique(parts[0].test.user).size
     found: dict[str, Estimate] = {}
     for number, entry in enumerate(entries, 1):
@@ -60,11 +63,7 @@ def make_plan(
             continue
     left_out: dict[str, str] = {}
     if not experiment.models:
-        no_room = _no_room(entries, found, train)
-        left_out = leave_out(found, no_room)
-        for entry in entries:
-            if entry.label in left_out and entry.label not in no_room and entry.model.smaller_form:
-                left_out[entry.label] += f"; {entry.model.smaller_form}"
+        left_out = replaced(experiment.task, train) | leave_out(found, _no_room(entries, found, train))
     plan = Plan(found, left_out)
     Watch("", on_progress)(event="plan", plan=plan)
     return plan

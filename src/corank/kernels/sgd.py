@@ -73,11 +73,11 @@ def random_partition(rng: np.random.Generator, users: int, items: int, side: int
     return Partition(side, group, user_place, *_assign(rng, items, side))
 
 
-def sort_into_blocks(partition: Partition, entries: Entries) -> Blocks:
-    """The entries sorted into their blocks."""
+def sort_into_blocks(partition: Partition, entries: Entries, out: Entries | None = None) -> Blocks:
+    """The entries sorted into their blocks; `out` : where they are written, arrays of their size."""
     side = partition.side
     first = np.zeros(side * side + 1, np.int64)
-    user, item, value = (np.empty_like(column) for column in entries)
+    user, item, value = out or (np.empty_like(column) for column in entries)
     _sort(*entries, partition.group, partition.stripe, side, first, user, item, value)
     places = (partition.user_place, partition.item_place, partition.members, partition.member_first)
     return Blocks(side, first, user, item, value, *places)

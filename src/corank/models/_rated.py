@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import CSR, Array
+from ..data import CSR, Array, on_disk
 from ..errors import CorankError
 from ._factors import FactorModel, VectorParts, weighted_parts
 
@@ -81,9 +81,14 @@ def by_item(rows: CSR) -> GroupedEntries:
     from ..kernels.csr import count, stable_order
 
     indptr = count(rows.index, rows.columns)
-    place = stable_order(rows.index, np.arange(rows.index.size), indptr)
-    owner = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-    return GroupedEntries(indptr, owner[place], place)
+    order = on_disk.empty(rows.index.size, np.int64, rows.index)
+    for part in on_disk.blocks(order.size):
+        order[part] = np.arange(part.start, part.stop)
+    place = stable_order(rows.index, order, indptr)
+    owner, other = on_disk.owners(rows), on_disk.empty(place.size, np.int32, rows.index)
+    for part in on_disk.blocks(place.size):
+        other[part] = owner[place[part]]
+    return GroupedEntries(indptr, other, place)
 
 
 def most_popular(counts: Array) -> NDArray[np.int32]:
@@ -106,7 +111,7 @@ def levels_of(rows: CSR) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     from ..kernels.csr import levels
     from ..kernels.threads import run
 
-    level, width = np.empty(rows.index.size, np.int32), np.empty(rows.rows, np.int32)
+    level, width = on_disk.empty(rows.index.size, np.int32, rows.index), np.empty(rows.rows, np.int32)
     run(levels, rows.rows, rows.indptr, rows.value, level, width, cost=rows.indptr)
     return level, width
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from ..data import CSR, Dataset
+from ..data import CSR, Dataset, tally
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -46,5 +46,6 @@ class SSEModel(Model):
                 f"{type(self).__name__}(rho_{side}={rho:g}): the data has no {side} graph; "
                 f"give the dataset its {side}_graph, or leave rho_{side} at 1"
             )
-        codes = np.unique(data.user if side == "user" else data.item)
+        codes, vocab = (data.user, data.users) if side == "user" else (data.item, data.items)
+        codes = np.flatnonzero(tally(codes, len(vocab))).astype(np.int32)
         return replacement(p, codes, rho, None if graph is None else graph[:2])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory
-from ..data import CSR, Dataset
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, row_memory, rows_memory
+from ..data import CSR, Dataset, on_disk
 from ..params import param
 from ..stored import Stored, floats
 from ._factors import FactorModel, VectorParts
@@ -51,6 +51,8 @@ class BPR(SSEModel, FactorModel):
     negatives: int = param(4, "number of negatives per row and epoch", low=1, search=(1, 6))
     biases: bool = param(True, "learn item biases")
 
+    fits_on_disk: ClassVar[bool] = True
+
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"dim": 64, "reg": 0.01, "negatives": 1, "lr": 0.1, "epochs": 60},
         {"lr": 0.2, "epochs": 40, "negatives": 3, "reg": 0.005},
@@ -65,8 +67,11 @@ class BPR(SSEModel, FactorModel):
 
         rng = training.rng
         replacements, keep = self._replacements(data), random.kept(self.dropout)
-        user = np.repeat(np.arange(rows.rows, dtype=np.int32), np.diff(rows.indptr))
-        entries = sgd.Entries(user, rows.index, np.full(user.size, self.negatives, np.int32))
+        user = on_disk.owners(rows)
+        entries = sgd.Entries(user, rows.index, on_disk.full(user.size, self.negatives, np.int32, rows.index))
+        sorted_ = (
+            sgd.Entries(*(on_disk.empty(user.size, np.int32, rows.index) for _ in entries)) if data.on_disk else None
+        )
         side = sgd.grid_side(user.size, rows.rows, rows.columns)
         self.user_factors_ = self._random_factors(rng, rows.rows)
         self.user_factors_[np.diff(rows.indptr) == 0] = 0  # users without rows are ranked by item bias
@@ -81,7 +86,7 @@ class BPR(SSEModel, FactorModel):
                 replaced = (steps.item[user.size :], steps.value[user.size :])
                 run(kernels.negatives, replaced[0].size, int(rng.integers(2**62)), partition, *rows[:2], *replaced)
             options = (lr, lr if self.biases else np.float32(0), np.float32(self.reg), keep)
-            blocks = sgd.sort_into_blocks(partition, steps)
+            blocks = sgd.sort_into_blocks(partition, steps, sorted_ if steps is entries else None)
             sgd.sweep(kernels.step, blocks, int(rng.integers(2**62)), *options, *learned)
             training.report(objective=self._objective(rows))
 
@@ -93,8 +98,9 @@ class BPR(SSEModel, FactorModel):
 
     def _memory(self, size: Size) -> float:
         # The triples and, in each epoch, their random order; replaced ones (SSE) are triples of their own.
-        triples = size.rows * (1 + min(1.0, self.sse_user + self.sse_item) * self.negatives)
-        return rows_memory(size) + 24.0 * triples + factors_memory(self, size, self.dim + 2)
+        replaced = min(1.0, self.sse_user + self.sse_item)
+        triples = row_memory(24.0, size) + (24.0 * self.negatives * replaced + (12.0 if replaced else 0.0)) * size.rows
+        return rows_memory(size) + triples + factors_memory(self, size, self.dim + 2)
 
     def _random_factors(self, rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
         return rng.standard_normal((rows, self.dim), np.float32) * np.float32(0.1 / np.sqrt(self.dim))

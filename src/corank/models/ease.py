@@ -36,7 +36,7 @@ class EASE(Model):
 
     Use it on dense data, where it beats most neural autoencoders with a single hyper-parameter. It costs items^3
     operations and 5 * items^2 bytes: 8 GB for 40,000 items. For larger catalogues set `max_items`, which gives weights
-    to the most popular items alone, or use `ItemKNN` or `WMF`.
+    to the most popular items alone, or use `SparseEASE`, which gives them to all.
     """
 
     reg: float = param(250.0, "ridge added to the co-occurrence counts", low=1e-3, search=(10.0, 5000.0), log=True)
@@ -44,7 +44,7 @@ class EASE(Model):
         None, "only this many of the most popular items have weights; the others come last, by popularity", low=1
     )
 
-    smaller_form: ClassVar[str] = "--max-items 10000 of `corank fit ease` is a smaller model, of the most popular items"
+    large_form: ClassVar[tuple[int, str]] = (12_000, "sparse_ease")  # several times as fast from there on, and as good
 
     starts: ClassVar[Sequence[Mapping[str, Any]]] = ({"reg": 50.0}, {"reg": 1000.0})
 
@@ -120,8 +120,8 @@ class EASE(Model):
     def _smaller(self, size: Size, free: int | None) -> str:
         fits = int(math.sqrt(max(0.0, 0.8 * (free or 0) - rows_memory(size, 2)) / 5)) // 1000 * 1000
         if fits < 1000 or fits >= self._kept(size):
-            return "keep fewer items, or use item_knn or wmf"
-        return f"max_items={fits} (--max-items {fits}) keeps the most popular items and fits; or use item_knn or wmf"
+            return "keep fewer items, or use sparse_ease, item_knn or wmf"
+        return f"max_items={fits} (--max-items {fits}) keeps the most popular items and fits; or use sparse_ease"
 
     def _room(self, n: int) -> Array:
         """An items x items array, or an error that says how much memory it needs."""
@@ -129,7 +129,9 @@ class EASE(Model):
             return np.empty((n, n), np.float64 if n <= DOUBLE_UP_TO else np.float32)
         except MemoryError:
             need = f"EASE of {n:,} items (items x items) needs {_matrices(n) / 1e9:.1f} GB"
-            raise CorankError(f"{need}, which cannot be allocated: set max_items, or use item_knn or wmf") from None
+            raise CorankError(
+                f"{need}, which cannot be allocated: set max_items, or use sparse_ease, item_knn or wmf"
+            ) from None
 
     def _invert(self, matrix: Array, progress: Callable[[float, float], None] | None = None) -> None:
         """Replace the lower triangle of a positive definite matrix by that of its inverse, in place."""

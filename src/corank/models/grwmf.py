@@ -39,6 +39,8 @@ class GRWMF(GraphRegularised, WMF):
 
     from_data: ClassVar[tuple[str, ...]] = (*GraphRegularised.from_data, *WMF.from_data)
 
+    fits_on_disk: ClassVar[bool] = False
+
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
         graphs = self._graph_terms(data, width=self.dim)
         users, items = self._start(data, rows, training.rng)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ..answering.explain import Reasons
 from ..answering.inference import seen_items
-from ..answering.update import Growth, owners
+from ..answering.update import Growth
 from ..cost import SCATTERED, SORTED, Cost, Size, rows_memory, scratch_memory
 from ..data import CSR, Array, Dataset, from_scipy, row_ends
 from ..errors import CorankError
-from ..model import Model
 from ..params import param
-from ..stored import Ends, Stored, codes, floats, word
+from ..stored import Stored, floats, word
+from ._item_weights import ItemWeights
 
 if TYPE_CHECKING:
     from ..training import Training
@@ -28,7 +28,7 @@ K1, B = 1.2, 0.75  # of BM25, the usual values in text retrieval
 
 
 @dataclass(kw_only=True, eq=False)
-class ItemKNN(Model):
+class ItemKNN(ItemWeights):
     """Item-based nearest neighbours: users who interacted with these items also interacted with that one.
 
     Each item keeps its most similar items; the score of an item is the sum of its similarities to the items of the
@@ -102,17 +102,13 @@ class ItemKNN(Model):
             progress=lambda done, of: training.progress(done, of, "comparing items"),
         )
         real = items >= 0
-        self.sim_indptr_ = row_ends(real.sum(axis=1))
-        self.sim_index_, self.sim_value_ = items[real], best[real]
+        self._keep_weights(CSR(row_ends(real.sum(axis=1)), items[real], best[real], rows.columns))
         # The weight of each training row in a score; empty means 1 each.
         self.seen_value_ = self._scaled(rows.value) if self._uses_values else np.empty(0, np.float32)
 
     def _stores(self) -> dict[str, Stored]:
         return super()._stores() | {
             "value_scale_": word("linear", "log", optional=True),
-            "sim_indptr_": Ends(of="items", into="similar items"),
-            "sim_index_": codes("similar items"),
-            "sim_value_": floats("similar items"),
             "seen_value_": floats("training rows" if self._uses_values else 0),
         }
 
@@ -198,12 +194,8 @@ class ItemKNN(Model):
             return
         fresh, other, near, back = self._fresh_neighbors(growth)
         older = ~np.isin(other, growth.fresh)  # two fresh items have each other already
-        old = CSR(self.sim_indptr_, self.sim_index_, self.sim_value_, len(self.items_))
-        owner = np.concatenate([owners(old), fresh, other[older]])
-        order = np.argsort(owner, kind="stable")
-        self.sim_indptr_ = row_ends(np.bincount(owner, minlength=len(self.items_)))
-        self.sim_index_ = np.concatenate([old.index, other, fresh[older]])[order].astype(np.int32)
-        self.sim_value_ = np.concatenate([old.value, near, back[older]])[order].astype(np.float32)
+        both = ((fresh, other[older]), (other, fresh[older]), (near, back[older]))
+        self._add_weights(*(np.concatenate(pair) for pair in both))
 
     def _fresh_neighbors(self, growth: Growth) -> tuple[Array, Array, Array, Array]:
         """(fresh item, other item, similarity of the other to it, and its to the other) of the closest pairs."""
@@ -232,23 +224,4 @@ class ItemKNN(Model):
     def _contributions(
         self, user: int | None, history: CSR, items: NDArray[np.int32], scores: NDArray[np.float64]
     ) -> Reasons:
-        """Exact: a score is the sum of weight times similarity over the history."""
-        rows = self._weighted(history)
-        near = CSR(self.sim_indptr_, self.sim_index_, self.sim_value_, len(self.items_)).take(rows.index)
-        similar = near.scipy()[:, items].toarray()  # (entries, items)
-        return Reasons("exact", rows.index, (rows.value[:, None] * similar).T.astype(np.float64))
-
-    def _sum(self, rows: CSR) -> NDArray[np.float32]:
-        from ..kernels.knn import add_rows
-        from ..kernels.threads import run
-
-        out = np.empty((rows.rows, rows.columns), np.float32)
-        similar = (self.sim_indptr_, self.sim_index_, self.sim_value_)
-        run(add_rows, rows.rows, rows.indptr, rows.index, rows.value, *similar, out, cost=rows.indptr)
-        return out
-
-    def _similar(self, items: NDArray[np.int32]) -> NDArray[np.float32]:
-        near = CSR(self.sim_indptr_, self.sim_index_, self.sim_value_, len(self.items_)).take(items)
-        out = np.full((items.size, len(self.items_)), -np.inf, np.float32)  # other items are not similar
-        out[np.repeat(np.arange(items.size), np.diff(near.indptr)), near.index] = near.value
-        return out
+        return self._reasons(self._weighted(history), items)

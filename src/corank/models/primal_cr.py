@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, rows_memory, scratch_memory
-from ..data import CSR, Array, Dataset, row_ends
+from ..cost import KERNEL, SCATTERED, SORTED, Cost, Size, factors_memory, row_memory, rows_memory, scratch_memory
+from ..data import CSR, Array, Dataset, on_disk, row_ends
 from ..params import param
 from ..stored import Number, Stored, codes, floats, permutes
 from ._rated import GroupedEntries, PreferenceModel, by_item, levels_of, most_popular, pair_places, usual_reg
@@ -50,6 +50,7 @@ class PrimalCR(PreferenceModel):
     tolerance: float = param(0.01, "relative residual at which conjugate gradient stops", low=0.0, high=1.0)
 
     needs_ratings: ClassVar[bool] = True
+    fits_on_disk: ClassVar[bool] = True
     tasks: ClassVar[tuple[str, ...]] = ("explicit",)
     takes_comparisons: ClassVar[bool] = True
 
@@ -71,7 +72,8 @@ class PrimalCR(PreferenceModel):
             # alone, so that rounding errors do not accumulate and training can resume from the factors.
             factors = (self.user_factors_, self.item_factors_)
             run(inner_products, rows.rows, *rows[:2], *factors, lists.score, cost=rows.indptr)
-            lists.score[:] += self.item_bias_[rows.index]
+            for part in on_disk.blocks(rows.index.size):
+                lists.score[part] += self.item_bias_[rows.index[part]]
             self._evaluate(lists, kind, lists.score)
             self._item_step(lists, kind, items)
             self._user_steps(lists, kind, 1, self.user_factors_)
@@ -96,7 +98,8 @@ class PrimalCR(PreferenceModel):
     def _memory(self, size: Size) -> float:
         pairs = size.pairs if self._explicit_pairs() or size.comparisons else 0.0
         gathered = scratch_memory(4.0 * self.dim * size.longest, size.users)  # the vectors of a user's items
-        rows = rows_memory(size, 2) + 72.0 * size.rows
+        rows = rows_memory(size, 2) + row_memory(72.0, size)
+        rows += 8.0 * size.rows if size.on_disk else 0.0  # where the entries of each item are, in random order
         return rows + 16.0 * pairs + factors_memory(self, size, self.dim + 1, 4) + gathered
 
     def _explicit_pairs(self) -> bool:
@@ -127,19 +130,25 @@ class PrimalCR(PreferenceModel):
         if self.loss == "logistic":
             kind = pair_kernels.LOGISTIC
         size = n if kind == WINDOWS else 0
-        place = np.arange(n) - np.repeat(rows.indptr[:-1], np.diff(rows.indptr))
+        order, up, down, active = (
+            on_disk.empty(size, dtype, rows.index) for dtype in (np.int32, np.int32, np.int32, np.float32)
+        )
+        if size:
+            for part in on_disk.row_blocks(rows.indptr):
+                ends = rows.indptr[part.start : part.stop + 1]
+                order[ends[0] : ends[-1]] = np.arange(ends[0], ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
         lists = PreferenceLists(
             indptr=rows.indptr,
             index=rows.index,
-            score=np.zeros(n, np.float32),
-            gradient=np.empty(n, np.float32),
+            score=on_disk.full(n, 0, np.float32, rows.index),
+            gradient=on_disk.empty(n, np.float32, rows.index),
             loss=np.empty(rows.rows, np.float64),
             level=level,
             width=width,
-            order=place[:size].astype(np.int32),
-            up=np.empty(size, np.int32),
-            down=np.empty(size, np.int32),
-            active=np.empty(size, np.float32),
+            order=order,
+            up=up,
+            down=down,
+            active=active,
             pair_indptr=pair_indptr,
             high=high,
             low=low,
@@ -185,8 +194,9 @@ class PrimalCR(PreferenceModel):
         # Conjugate gradient on H step = gradient; `shift` is the change of the scores that the step makes.
         residual = by_items(lists.gradient, V)  # at step 0 the residual is the gradient
         direction, step = residual.copy(), np.zeros_like(V)
-        along, curved = np.empty((2, lists.score.size), np.float32)
-        shift = np.zeros_like(along)
+        n = lists.score.size
+        along, curved, trial = (on_disk.empty(n, np.float32, lists.index) for _ in range(3))
+        shift = on_disk.full(n, 0, np.float32, lists.index)
         norm = float(np.vdot(residual, residual))
         goal = max(self.tolerance**2, 1e-12) * norm  # a smaller residual is rounding error
         for _ in range(self.steps):
@@ -197,7 +207,8 @@ class PrimalCR(PreferenceModel):
             step_size = np.float32(norm / float(np.vdot(direction, image)))
             step += step_size * direction
             residual -= step_size * image
-            shift += step_size * along
+            for part in on_disk.blocks(n):
+                shift[part] += step_size * along[part]
             new_norm = float(np.vdot(residual, residual))
             if new_norm <= goal:
                 break
@@ -207,7 +218,9 @@ class PrimalCR(PreferenceModel):
         before = float(lists.loss.sum()) + self._penalty(V)
         for halvings in range(20):
             scale = np.float32(0.5**halvings)
-            trial, moved = lists.score - scale * shift, V - scale * step
+            moved = V - scale * step
+            for part in on_disk.blocks(n):
+                trial[part] = lists.score[part] - scale * shift[part]
             if self._evaluate(lists, kind, trial) + self._penalty(moved) < before:
                 lists.score[:] = trial
                 self.item_factors_ = np.ascontiguousarray(moved[:, : self.dim])

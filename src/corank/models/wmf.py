@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..answering.update import Growth
 from ..cost import KERNEL, SORTED, Cost, Size, equations_memory, factors_memory, rows_memory, scratch_memory
-from ..data import CSR, Array, Dataset
+from ..data import CSR, Array, Dataset, on_disk, tally
 from ..errors import CorankError
 from ..params import param
 from ..stored import Number, Stored, word
@@ -105,6 +105,7 @@ class WMF(FactorModel):
     block: int = param(128, "coordinates solved at a time (solver blocks)", low=1)
 
     from_data: ClassVar[tuple[str, ...]] = ("rho", "reg")
+    fits_on_disk: ClassVar[bool] = True
     starts: ClassVar[Sequence[Mapping[str, Any]]] = (
         {"dim": 256},
         {"rho_scale": 100.0, "dim": 64},
@@ -128,9 +129,11 @@ class WMF(FactorModel):
             )
         logarithm = self.confidence == "log" or (self.confidence == "auto" and data.values == "counts")
         self.confidence_ = "log" if logarithm else "linear"
-        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.count_nonzero(np.bincount(rows.index))
+        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.count_nonzero(tally(rows.index, rows.columns))
         rows_per_user = rows.index.size / users
-        weight = float(self._weighted(rows).value.sum(dtype=np.float64)) / users
+        # The weights are not kept: without alpha each of them is 1.
+        total = rows.index.size if self.alpha == 0 else float(self._weighted(rows).value.sum(dtype=np.float64))
+        weight = total / users
         # The zeros of a user then weigh rho_scale times as much as the interactions, however large the catalogue is.
         self.rho_ = self.rho_scale * weight / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
@@ -197,10 +200,13 @@ class WMF(FactorModel):
 
     def _weighted(self, rows: CSR) -> CSR:
         """The same rows with weights as values."""
-        if self.alpha == 0:
-            return rows._replace(value=np.ones_like(rows.value))
-        confidence = np.log1p(rows.value) if self.confidence_ == "log" else rows.value
-        return rows._replace(value=np.float32(1) + np.float32(self.alpha) * confidence)
+        weight = on_disk.full(rows.value.size, 1, np.float32, rows.value)
+        if self.alpha > 0:
+            for part in on_disk.blocks(weight.size):
+                value = rows.value[part]
+                confidence = np.log1p(value) if self.confidence_ == "log" else value
+                weight[part] = np.float32(1) + np.float32(self.alpha) * confidence
+        return rows._replace(value=weight)
 
     def _check_weights(self, counts: Array, weights: Array) -> None:
         """Say so if a few interactions weigh so much more than the others that they decide the vectors."""
@@ -220,7 +226,11 @@ class WMF(FactorModel):
         counts = np.diff(rows.indptr)
         weight: Array = counts
         if self.confidence_:
-            weight = np.bincount(np.repeat(np.arange(rows.rows), counts), rows.value, rows.rows)
+            weight = np.empty(rows.rows)
+            for part in on_disk.row_blocks(rows.indptr):
+                size = part.stop - part.start
+                entries = slice(rows.indptr[part.start], rows.indptr[part.stop])
+                weight[part] = np.bincount(np.repeat(np.arange(size), counts[part]), rows.value[entries], size)
         return (self.reg_ * (weight + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:

@@ -41,6 +41,24 @@ def parquet_columns(path: Path, names: Iterable[str]) -> pl.DataFrame:
         return pl.read_parquet(_source(path), columns=list(dict.fromkeys(names)), glob=False)
 
 
+def parquet_rows(path: Path) -> int:
+    """The number of rows, from the end of the file."""
+    import polars as pl
+
+    with _readable(path):
+        return int(pl.scan_parquet(_source(path), glob=False).select(pl.len()).collect().item())
+
+
+def parquet_slice(path: Path, names: Iterable[str], first: int, rows: int) -> pl.DataFrame:
+    """These columns of some rows: only the groups of rows that hold them are read."""
+    import polars as pl
+
+    with _readable(path):
+        return (
+            pl.scan_parquet(_source(path), glob=False).select(list(dict.fromkeys(names))).slice(first, rows).collect()
+        )
+
+
 def parquet_sample(path: Path, name: str, rows: int = 10_000) -> list[str]:
     """The first fields of a column as text, "" where there is none."""
     import polars as pl

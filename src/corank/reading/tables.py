@@ -142,7 +142,14 @@ def guess_columns(
     return columns_of(layout, wanted)
 
 
-def table_form(path: str | PathLike[str], *, layout: Form | None = None, duplicates: Any = None, **given: Any) -> str:
+def table_form(
+    path: str | PathLike[str],
+    *,
+    layout: Form | None = None,
+    duplicates: Any = None,
+    values: Any = None,
+    **given: Any,
+) -> str:
     """How a table would be read, as a line of text: files with equal ones can be read as one table."""
     file = existing_file(path)
     if not is_parquet(file):

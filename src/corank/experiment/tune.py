@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..checkpoint import fingerprint
 from ..data import Dataset
 from ..data.split import Split

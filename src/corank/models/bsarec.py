@@ -173,8 +173,8 @@ class BSARec(LayeredModel):
 
     The inner product of the last state with the embedding of an item is its score. The filter sees the whole sequence,
     so each prefix of a sequence is a sample of its own (`targets="last"`): otherwise states would know the items that
-    they predict. With `targets="all"` the filter of a token reads only the items up to it instead, and one pass predicts
-    every position, at a fraction of the cost. The loss is the cross-entropy of the next item.
+    they predict. With `targets="all"` the filter of a token reads only the items up to it instead, and one pass
+    predicts every position, at a fraction of the cost. The loss is the cross-entropy of the next item.
 
     Differences from the released code: padding has no embedding (there it has that of its position), and matrices
     start from Glorot's distribution.

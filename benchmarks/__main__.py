@@ -23,6 +23,7 @@ NAMES = (
     "sql_rank",
     "growth",
     "sasrec",
+    "recbole",
     "sse",
     "graph",
     "grmf",

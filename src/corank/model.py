@@ -76,7 +76,8 @@ class Model(Answers, Settings):
 
         Parameters
         ----------
-        valid : rows on which NDCG@10 (full ranking) is measured after each epoch.
+        valid : rows on which NDCG@10 (full ranking) is measured after each epoch: those of all their users, or of a
+            fixed random sample where users x items are more than 100 million (at least 2,000 users).
         on_epoch : called with a dict after each epoch; training stops after the epoch in which it returns False.
         on_progress : called with a dict a few times per second where epochs (or a fit without them) take long: `share`
             of the fit that is done, `seconds`, seconds `left`; the fit is abandoned (`Stopped`) if it returns False.

@@ -90,6 +90,7 @@ class Training:
     ) -> None:
         self.rng = np.random.default_rng(model.seed)
         self.valid = valid if valid is not None and len(valid) else None
+        self._sample: Dataset | None = None  # of these rows, on which each epoch is scored
         self.checkpoint = None if path is None else Checkpoint(path, model, data, valid)
         self.started, self.stopped = clock(), False
         self._model, self._on_epoch, self._on_progress = model, on_epoch, on_progress
@@ -181,9 +182,11 @@ class Training:
             raise CorankError(diverged(model, f"{bad[0]} is {values[bad[0]]} after epoch {epoch}"))
         entry: dict[str, Any] = {"epoch": epoch, "seconds": clock() - self.started, **values}
         if self.valid is not None:
-            from .evaluation.evaluate import validation_ndcg
+            from .evaluation.evaluate import validation_ndcg, validation_sample
 
-            entry["ndcg@10"] = validation_ndcg(model, self.valid)
+            if self._sample is None:
+                self._sample = validation_sample(self.valid)
+            entry["ndcg@10"] = validation_ndcg(model, self._sample)
         model.history_.append(entry)
         logger.info("%s %s", type(model).__name__, entry)
         self.stopped = self._on_epoch is not None and self._on_epoch(entry) is False

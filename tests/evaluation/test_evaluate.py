@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import corank as cr
-from corank.evaluation.evaluate import validation_ndcg
+from corank.evaluation import evaluate as evaluate_module
+from corank.evaluation.evaluate import validation_ndcg, validation_sample
 from corank.evaluation.intervals import resampled_means, totals
 from corank.evaluation.metrics import Metric, Positions, metric
 from corank.evaluation.protocol import Protocol
@@ -142,6 +143,25 @@ def test_validation_ndcg_is_the_figure_of_evaluate(data: cr.Dataset) -> None:
     model = Table().fit(strong.train)
     whole = cr.evaluate(model, strong, "ndcg@10", part="valid", bootstrap=0)["ndcg@10"]
     assert validation_ndcg(model, strong.valid, strong.history) == pytest.approx(whole, abs=1e-12)
+
+
+def test_epochs_are_judged_by_a_fixed_sample_of_the_users_of_large_data(data, monkeypatch) -> None:
+    """As many users as their scores allow, but not too few; always the same ones, with all of their rows."""
+    valid = cr.holdout(data, by="user", valid=0.2).valid
+    users = np.unique(valid.user).size
+    assert validation_sample(valid) is valid
+    for scores, least, expected in ((len(data.items) * 7, 3, 7), (0, 3, 3), (0, users, users)):
+        monkeypatch.setattr(evaluate_module, "SCORES", scores)
+        monkeypatch.setattr(evaluate_module, "FEWEST_USERS", least)
+        part = validation_sample(valid)
+        assert np.unique(part.user).size == expected
+        assert len(part) == np.isin(valid.user, part.user).sum()
+        np.testing.assert_array_equal(part.user, validation_sample(valid).user)
+    monkeypatch.setattr(evaluate_module, "FEWEST_USERS", 3)
+    split = cr.leave_last_out(data)
+    model = cr.BPR(epochs=2, dim=4).fit(split.train, valid=split.valid)
+    whole = validation_ndcg(model, split.valid)
+    assert model.history_[-1]["ndcg@10"] == validation_ndcg(model, validation_sample(split.valid)) != whole
 
 
 # ---- what cannot be measured -------------------------------------------------------------------------------------

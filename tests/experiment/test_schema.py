@@ -7,7 +7,6 @@ import inspect
 import pytest
 
 import corank as cr
-from corank.data import split as splits
 from corank.experiment import kinds, schema
 
 START = "data = { synthetic = 'realistic', users = 40, items = 40, rows = 400, groups = 3, friends = 3 }\n"
@@ -124,7 +123,7 @@ def test_options_take_the_place_of_those_in_the_file(tmp_path):
 
 def test_the_schema_is_that_of_the_functions():
     for name, options in schema.SPLITS.items():
-        assert {*options, "data"} == set(inspect.signature(getattr(splits, name)).parameters)
+        assert {*options, "data"} == set(inspect.signature(getattr(cr, name)).parameters)
     fields = {f for f in cr.Experiment.__dataclass_fields__ if not f.startswith("_")}
     assert set(schema.options(cr.Experiment)) == fields
 

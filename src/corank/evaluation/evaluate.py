@@ -30,6 +30,8 @@ logger = logging.getLogger("corank")
 
 DEFAULT_METRICS = ("ndcg@10", "recall@10", "mrr@10")
 Part = Literal["valid", "test"]
+SCORES = 100_000_000  # that an epoch is judged by: about a second
+FEWEST_USERS = 2_000
 
 
 def evaluate(
@@ -130,6 +132,24 @@ def validation_ndcg(model: Model, valid: Dataset, train_known: Dataset | None = 
     counts = count(model, task, scorer(model, task.users, train_known, unseen=True), known=known)
     values = ndcg(task.positions(counts, gain="binary"), 10)
     return float(np.mean(values[~np.isnan(values)])) if (~np.isnan(values)).any() else float("nan")
+
+
+def validation_sample(valid: Dataset) -> Dataset:
+    """The rows of at most as many validation users as epochs can be compared by without costing more than training.
+
+    All scores of all items for these users are `SCORES` at most, but there are `FEWEST_USERS` of them where there are
+    as many. The same users are drawn in every epoch and fit.
+    """
+    return rows_of_some_users(valid, max(FEWEST_USERS, SCORES // max(1, len(valid.items))))
+
+
+def rows_of_some_users(rows: Dataset, most: int) -> Dataset:
+    """The rows of `most` random users, always the same ones; all rows where there are no more users."""
+    users = np.unique(rows.user)
+    if users.size <= most:
+        return rows
+    chosen = np.random.default_rng(0).choice(users, most, replace=False)
+    return rows.take(np.isin(rows.user, chosen))
 
 
 def _check(model: Model, split: Split, how: Protocol, wanted: tuple[Metric, ...]) -> None:

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..checkpoint import fingerprint
 from ..data import Dataset
 from ..data.split import Split
 from ..errors import CorankError, MissingExtra, Stopped
-from ..evaluation.evaluate import evaluate
+from ..evaluation.evaluate import evaluate, rows_of_some_users
 from ..evaluation.metrics import AnyMetric
 from ..evaluation.metrics import metric as find_metric
 from ..model import Model
@@ -203,11 +201,7 @@ def _watched(model: Model, split: Split) -> Dataset | None:
 
 def _some_users(split: Split) -> Split:
     """The split with at most `FEW_USERS` validation users, the same ones in all trials."""
-    users = np.unique(split.valid.user)
-    if users.size <= FEW_USERS:
-        return split
-    chosen = np.random.default_rng(0).choice(users, FEW_USERS, replace=False)
-    return dataclasses.replace(split, valid=split.valid.take(np.isin(split.valid.user, chosen)))
+    return dataclasses.replace(split, valid=rows_of_some_users(split.valid, FEW_USERS))
 
 
 def _suggestible(value: Any, kind: type, rule: Any) -> bool:

@@ -17,6 +17,9 @@ from ..params import param
 from ..stored import Number, Stored, word
 from ._torch import TorchModel
 
+# Steps of prefixes have arrays of other sizes each, between which the heap cannot reuse all that was freed: what a
+# process holds grows over some hundred steps to about this many times the arrays of one step (measured with BSARec).
+SCATTERED_HEAP = 2.0
 LOSSES = ("softmax", "sampled_softmax", "gbce", "bce", "bpr", "bpr_max", "top1")
 
 
@@ -170,7 +173,8 @@ class SequenceOptions(TorchModel):
         lengths = np.sort(self._sequence_lengths(size))[-(self.batch_size or 1) :]  # of the largest step
         targets = lengths.size if self.targets == "last" else float(lengths.sum())
         copies = 4 + self.stops_early  # weights, two moments and a gradient
-        numbers = copies * self._weight_count(size) + self._kept(lengths) + self._loss_numbers(size, targets)
+        kept = self._kept(lengths) * (SCATTERED_HEAP if self.targets == "last" else 1)
+        numbers = copies * self._weight_count(size) + kept + self._loss_numbers(size, targets)
         return rows_memory(size, 3) + 4.0 * numbers
 
     def _loss_numbers(self, size: Size, targets: float) -> float:

@@ -43,6 +43,7 @@ class BSARecNetwork:
     waves: int  # frequencies that pass the filter
     dropout: float
     attention_dropout: float
+    causal: bool  # the filter of a token reads the tokens up to it only
 
     table_std: ClassVar[float | None] = 0.02
 
@@ -67,35 +68,55 @@ class BSARecNetwork:
 
     def encode(self, w: Weights, batch: Batch, noise: Noise | None) -> Tensor:
         """Hidden states (s, d) of all tokens."""
-        x = nn.rows(w["item"], batch.item) + nn.rows(w["position"], batch.position)  # (s, d)
-        x = nn.dropout(self.norm(w, "norm", x), self.dropout, noise)  # (s, d)
-        longest = batch.packed.groups[0][1]
-        kernel = nn.beside(x, low_pass(self.max_len, self.waves, longest))  # (longest, longest)
+        x, kernel = self.embedded(w, batch, noise)  # (s, d)
         for b in range(self.blocks):
-            y = self.alpha * self.filtered(w, b, x, batch.packed, kernel, noise)  # (s, d)
-            y = y + (1 - self.alpha) * self.attended(w, b, x, batch.packed, noise)  # (s, d)
-            z = F.gelu(F.linear(y, w[f"{b}.in"], w[f"{b}.in.bias"]))  # (s, 4 d)
-            z = nn.dropout(F.linear(z, w[f"{b}.out"], w[f"{b}.out.bias"]), self.dropout, noise)  # (s, d)
-            x = self.norm(w, f"{b}.forward", y + z)  # (s, d)
+            x = self.block(w, b, x, batch.packed, kernel, noise)  # (s, d)
         return x
 
     def encode_last(self, w: Weights, batch: Batch, noise: Noise | None = None) -> Tensor:
-        """Hidden states (b, d) of the last token of each sequence."""
-        x = self.encode(w, batch, noise)  # (s, d)
-        return x[nn.beside(x, batch.packed.last)]
+        """Hidden states (b, d) of the last token of each sequence: the last block computes nothing else."""
+        x, kernel = self.embedded(w, batch, noise)  # (s, d)
+        for b in range(self.blocks - 1):
+            x = self.block(w, b, x, batch.packed, kernel, noise)  # (s, d)
+        if self.blocks == 0:
+            return x[nn.beside(x, batch.packed.last)]
+        return self.last_block(w, x, batch.packed, kernel, noise)
 
-    def attended(self, w: Weights, b: int, x: Tensor, packed: Packed, noise: Noise | None) -> Tensor:
-        """LN(x + W attention(x)), (s, d)."""
+    def embedded(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
+        """Tokens (s, d) and the filter of the longest sequence (longest, longest)."""
+        x = nn.rows(w["item"], batch.item) + nn.rows(w["position"], batch.position)  # (s, d)
+        x = nn.dropout(self.norm(w, "norm", x), self.dropout, noise)  # (s, d)
+        kernel = low_pass(self.max_len, self.waves, batch.packed.groups[0][1])
+        return x, nn.beside(x, np.tril(kernel) if self.causal else kernel)
+
+    def block(self, w: Weights, b: int, x: Tensor, packed: Packed, kernel: Tensor, noise: Noise | None) -> Tensor:
+        """One block, (s, d) to (s, d)."""
         q, k, v = torch.split(F.linear(x, w[f"{b}.qkv"], w[f"{b}.qkv.bias"]), self.dim, 1)  # (s, d) each
-        y = nn.attend(q, k, v, self.heads, packed, self.attention_dropout, noise)  # (s, d)
-        y = nn.dropout(F.linear(y, w[f"{b}.join"], w[f"{b}.join.bias"]), self.dropout, noise)  # (s, d)
-        return self.norm(w, f"{b}.attention", x + y)
+        attended = nn.attend(q, k, v, self.heads, packed, self.attention_dropout, noise)  # (s, d)
+        return self.joined(w, b, x, filter_sequences(x, packed, kernel), attended, noise)
 
-    def filtered(self, w: Weights, b: int, x: Tensor, packed: Packed, kernel: Tensor, noise: Noise | None) -> Tensor:
-        """LN(x + low(x) + beta^2 (x - low(x))), (s, d): low frequencies pass, the others are scaled."""
-        low = filter_sequences(x, packed, kernel)  # (s, d)
-        y = low + w[f"{b}.beta"].square() * (x - low)  # (s, d)
-        return self.norm(w, f"{b}.filter", x + nn.dropout(y, self.dropout, noise))
+    def last_block(self, w: Weights, x: Tensor, packed: Packed, kernel: Tensor, noise: Noise | None) -> Tensor:
+        """The last block for the last token of each sequence, (s, d) to (b, d); no keys and values are computed."""
+        b, d = self.blocks - 1, self.dim
+        matrix, bias = w[f"{b}.qkv"], w[f"{b}.qkv.bias"]  # (3 d, d), (3 d,)
+        last = x[nn.beside(x, packed.last)]  # (b, d)
+        q = F.linear(last, matrix[:d], bias[:d])  # (b, d)
+        key, value, p = matrix[d : 2 * d], matrix[2 * d :], self.attention_dropout
+        attended = nn.attend_last(q, x, key, value, bias[2 * d :], self.heads, packed, p, noise)  # (b, d)
+        return self.joined(w, b, last, filter_last(x, packed, kernel), attended, noise)
+
+    def joined(self, w: Weights, b: int, x: Tensor, low: Tensor, attended: Tensor, noise: Noise | None) -> Tensor:
+        """What a block makes of its tokens x, their low frequencies and attention, (n, d) each: (n, d).
+
+        alpha LN(x + low + beta^2 (x - low)) + (1 - alpha) LN(x + W attended), and then the feed-forward layers.
+        """
+        y = low + w[f"{b}.beta"].square() * (x - low)  # low frequencies pass, the others are scaled
+        y = self.alpha * self.norm(w, f"{b}.filter", x + nn.dropout(y, self.dropout, noise))
+        z = nn.dropout(F.linear(attended, w[f"{b}.join"], w[f"{b}.join.bias"]), self.dropout, noise)
+        y = y + (1 - self.alpha) * self.norm(w, f"{b}.attention", x + z)
+        z = F.gelu(F.linear(y, w[f"{b}.in"], w[f"{b}.in.bias"]))  # (n, 4 d)
+        z = nn.dropout(F.linear(z, w[f"{b}.out"], w[f"{b}.out.bias"]), self.dropout, noise)
+        return self.norm(w, f"{b}.forward", y + z)
 
     def norm(self, w: Weights, name: str, x: Tensor) -> Tensor:
         return F.layer_norm(x, (x.shape[-1],), w[f"{name}.gain"], w[f"{name}.bias"], 1e-5)
@@ -125,6 +146,22 @@ def filter_sequences(x: Tensor, packed: Packed, kernel: Tensor) -> Tensor:
     return torch.cat(found)
 
 
+def filter_last(x: Tensor, packed: Packed, kernel: Tensor) -> Tensor:
+    """The filtered last token of each sequence, (b, d) from x (s, d)."""
+    found, order, start = [], [], 0
+    for count, slots in packed.groups:
+        stop = start + count * slots
+        owner = packed.row[start:stop:slots]
+        end = packed.last[owner] - np.arange(start, stop, slots)  # step of the last token
+        weight = kernel[nn.beside(x, end), :slots]  # (count, slots)
+        if packed.real is not None:
+            weight = weight * nn.beside(x, (np.arange(slots) <= end[:, None]).astype(np.float32))
+        found.append((weight[:, None, :] @ x[start:stop].view(count, slots, -1))[:, 0])
+        order.append(owner)
+        start = stop
+    return torch.cat(found)[nn.beside(x, np.argsort(np.concatenate(order)))]
+
+
 @dataclass(kw_only=True, eq=False)
 class BSARec(LayeredModel):
     """BSARec: next-item prediction by self-attention beside a low-pass filter over the sequence (Shin et al. 2024).
@@ -135,8 +172,9 @@ class BSARec(LayeredModel):
         y = alpha LN(x + low(x) + beta^2 (x - low(x))) + (1 - alpha) LN(x + attention(x))
 
     The inner product of the last state with the embedding of an item is its score. The filter sees the whole sequence,
-    so each prefix of a sequence is a sample of its own (`targets="last"`): with every position as a target, states
-    would know the items that they predict. The loss is the cross-entropy of the next item.
+    so each prefix of a sequence is a sample of its own (`targets="last"`): otherwise states would know the items that
+    they predict. With `targets="all"` the filter of a token reads only the items up to it instead, and one pass
+    predicts every position, at a fraction of the cost. The loss is the cross-entropy of the next item.
 
     Differences from the released code: padding has no embedding (there it has that of its position), and matrices
     start from Glorot's distribution.
@@ -158,7 +196,12 @@ class BSARec(LayeredModel):
     attention_dropout: float | None = param(
         None, "dropout of the attention weights (when absent: dropout)", low=0.0, high=0.95
     )
-    targets: str = param("last", "each prefix of a sequence is a sample; its next item is predicted", choices=("last",))
+    targets: str = param(
+        "last",
+        "what is predicted in training: last, each prefix of a sequence is a sample of its own, of which only the next "
+        "item counts; all, the next item at every position, with a filter that reads earlier items only",
+        choices=("last", "all"),
+    )
     max_len: int = param(50, "number of most recent items of a user that are read", low=1, high=100_000)
 
     by_default: ClassVar[bool] = False  # an epoch reads every prefix: many times the work of the other models
@@ -180,6 +223,7 @@ class BSARec(LayeredModel):
             waves=self.waves,
             dropout=self.dropout_,
             attention_dropout=self.dropout_ if self.attention_dropout is None else self.attention_dropout,
+            causal=self.targets == "all",
         )
 
     def _attention_kept(self, longest: float) -> float:

@@ -23,6 +23,7 @@ from ._rating_graph_options import RatingGraphOptions
 from ._torch import F, require_torch, torch
 
 if TYPE_CHECKING:
+    from ._exported import Exported
     from torch import Tensor
 
     from ..nn.noise import Noise
@@ -230,6 +231,11 @@ class RatingGraphModel(RatingGraphOptions):
     def _on_device(self) -> dict[str, Tensor]:
         """The learned parameters by name on the device; on a CPU they are those of `_views`."""
         return self._layout().views(torch.from_numpy(self.weights_).to(self._device()))
+
+    def _exported(self) -> Exported:
+        from ._exported import rating_scores
+
+        return rating_scores(self)
 
     # ---- score ---------------------------------------------------------------------------------------------------
 

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from .rating_graph import RatingGraph as RatingGraph
     from .rating_graph import feature_layer as feature_layer
     from .rating_graph import feature_parameters as feature_parameters
+    from .padded import padded_batch as padded_batch
     from .recurrent import gru as gru
     from .recurrent import linear_recurrence as linear_recurrence
+    from .recurrent import linear_recurrence_of_rectangle as linear_recurrence_of_rectangle
     from .sparse import Pattern as Pattern
     from .tables import rows as rows
     from .tables import rows_or_mean as rows_or_mean
@@ -52,8 +54,10 @@ HOME = {
     "feature_layer": "rating_graph",
     "feature_parameters": "rating_graph",
     "Pattern": "sparse",
+    "padded_batch": "padded",
     "gru": "recurrent",
     "linear_recurrence": "recurrent",
+    "linear_recurrence_of_rectangle": "recurrent",
     "rows": "tables",
     "rows_or_mean": "tables",
 }

@@ -86,7 +86,8 @@ def measure(model: str, params: Mapping[str, Any], data: Data, folder: Path) -> 
             continue
         old, new = (rows.take(part) for part in np.split(known, [int((1 - share) * known.size)]))
         before = make().fit(old)
-        after, seconds = min((timed(lambda b=before, n=new: b.update(n)) for _ in range(REPEATS)), key=lambda one: one[1])
+        turns = [timed(lambda b=before, n=new: b.update(n)) for _ in range(REPEATS)]
+        after, seconds = min(turns, key=lambda turn: turn[1])
         none, update = (cr.evaluate(fitted, split, [METRIC])[METRIC] for fitted in (before, after))
         keep(share=share, none=none, update=update, seconds=seconds, rows=len(new))
     return lines
@@ -108,7 +109,8 @@ def table(found: Mapping[str, Sequence[Line]]) -> Table:
             none, update, full = line["none"], line["update"], refit["refit"]
             kept = f"{(update - none) / (full - none):.0%}" if full - none > 0.001 else ""
             times = f"{line['seconds']:.2f}", f"{refit['seconds']:.2f}", f"{refit['seconds'] / line['seconds']:,.0f}x"
-            rows.append([f"`{model}`", f"{line['share']:.0%}", *(f"{v:.4f}" for v in (none, update, full)), kept, *times])
+            values = [f"{value:.4f}" for value in (none, update, full)]
+            rows.append([f"`{model}`", f"{line['share']:.0%}", *values, kept, *times])
     header = ["model", "new rows", "no update", "update", "refit", "gain kept", "update, s", "refit, s", "ratio"]
     name = next(line["data"] for lines in found.values() for line in lines)
     note = (

@@ -67,7 +67,7 @@ class HistoryScores(Weighted):
         batch = nn.padded_batch(items.clamp(0, table.shape[0] - 1), length, user, self.max_len)
         hidden = getattr(self.net, "encode_padded", self.net.encode_last)(w, batch)  # (b, width)
         hidden = hidden[:, : self.item_width] * (length > 0)[:, None]  # nothing is known of an empty history
-        scores = hidden @ table.t()
+        scores: Tensor = hidden @ table.t()
         return scores + w["item.bias"] if "item.bias" in w else scores
 
 

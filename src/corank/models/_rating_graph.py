@@ -23,13 +23,13 @@ from ._rating_graph_options import RatingGraphOptions
 from ._torch import F, require_torch, torch
 
 if TYPE_CHECKING:
-    from ._exported import Exported
     from torch import Tensor
 
     from ..nn.noise import Noise
     from ..nn.parameters import Layout, Parameter, Weights
     from ..nn.rating_graph import BilinearDecoder, Bools, Features, RatingGraph, Side
     from ..training import Training
+    from ._exported import Exported
 
 
 @dataclass(frozen=True, kw_only=True)

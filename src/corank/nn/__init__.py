@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .losses import next_item_loss as next_item_loss
     from .noise import Noise as Noise
     from .noise import dropout as dropout
+    from .padded import padded_batch as padded_batch
     from .parameters import Layout as Layout
     from .parameters import Parameter as Parameter
     from .rating_graph import OTHER as OTHER
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .rating_graph import RatingGraph as RatingGraph
     from .rating_graph import feature_layer as feature_layer
     from .rating_graph import feature_parameters as feature_parameters
-    from .padded import padded_batch as padded_batch
     from .recurrent import gru as gru
     from .recurrent import linear_recurrence as linear_recurrence
     from .recurrent import linear_recurrence_of_rectangle as linear_recurrence_of_rectangle

@@ -139,7 +139,7 @@ def page(made: Table) -> str:
 
 
 MEANING = (
-    "[Updates](../serving.md#new-rows-without-a-refit) says for each model what an update computes exactly and what it "
+    "[Keeping a model current](../updating.md) says for each model what an update computes exactly and what it "
     "approximates."
 )
 

@@ -48,6 +48,11 @@ GROUPS = {
         "Public datasets by name, and synthetic data whose ground truth is known.",
         ("datasets", "datasets.synthetic"),
     ),
+    "export": (
+        "Export",
+        "Vectors, search indexes and networks for other systems; [Export](../export.md) has examples.",
+        ("answering.vectors", "export.vectors", "export.index", "export.onnx"),
+    ),
     "graphs": ("Graphs", "Edges, Graph DNA and embeddings of nodes.", ("graph", "graph.node2vec")),
     "other": ("Errors and threads", "Errors are one sentence; threads do not change results.", ("errors",)),
 }

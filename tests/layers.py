@@ -19,7 +19,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("evaluation",),
     ("checkpoint", "training", "estimate", "model"),
     ("models",),
-    ("datasets",),
+    ("datasets", "export"),
     ("report",),
     ("experiment",),
     ("serve",),

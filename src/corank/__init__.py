@@ -38,6 +38,10 @@ _NAMES = {
     "evaluation.significance": ("Comparison", "compare", "relative_graph_gain"),
     "experiment.experiment": ("Experiment",),
     "experiment.results": ("Results",),
+    "answering.vectors": ("Vectors",),
+    "export.vectors": ("export_vectors",),
+    "export.index": ("export_index",),
+    "export.onnx": ("export_onnx",),
     "errors": ("CorankError", "MissingExtra", "ModelFileError", "NotFitted"),
     "kernels.threads": ("set_threads", "threads"),
 }

@@ -5,6 +5,7 @@ from . import report as report
 from .answering.diversity import diversify as diversify
 from .answering.explain import Explanation as Explanation
 from .answering.ranking import Ranking as Ranking
+from .answering.vectors import Vectors as Vectors
 from .data import CSR as CSR
 from .data import Dataset as Dataset
 from .data import Vocab as Vocab
@@ -33,6 +34,9 @@ from .evaluation.significance import compare as compare
 from .evaluation.significance import relative_graph_gain as relative_graph_gain
 from .experiment.experiment import Experiment as Experiment
 from .experiment.results import Results as Results
+from .export.index import export_index as export_index
+from .export.onnx import export_onnx as export_onnx
+from .export.vectors import export_vectors as export_vectors
 from .graph import node2vec as _features
 from .kernels.threads import set_threads as set_threads
 from .kernels.threads import threads as threads

@@ -20,6 +20,7 @@ from .answering import inference
 from .answering.answers import Answers
 from .answering.explain import Reasons, leave_one_out
 from .answering.update import Growth
+from .answering.vectors import Embeddings
 from .cost import KERNEL, SORTED, Cost, Size, factors_memory, rows_memory
 from .data import CSR, Array, Dataset
 from .data.labels import NO_LABELS, labels_of
@@ -240,6 +241,17 @@ class Model(Answers, Settings):
         if vectors is None:
             raise CorankError(f"{self.name()} has no vector per user, so no similar users: use wmf, als or bpr")
         return inference.cosine(vectors, users)
+
+    def _embeddings(self) -> Embeddings | None:
+        """Vectors of all users and items whose inner products are the scores; None where scores are not such."""
+        return None
+
+    def _exported(self) -> Any:
+        """The network as an `Exported` of torch, for ONNX."""
+        raise CorankError(
+            f"{self.name()} has no network that ONNX could hold: export its vectors instead, or a torch model such as "
+            "sasrec"
+        )
 
     def _begin(self, data: Dataset, rows: CSR) -> None:
         """Keep what inference needs of the training data: a fitted model is used without it."""

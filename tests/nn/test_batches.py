@@ -44,7 +44,7 @@ def test_recent_slots_hold_the_newest_tokens_of_the_sequence(size):
     begin = 1000 * np.arange(length.size)
     packed = batches.pack(begin, length)
     slots = np.arange(packed.at.size) if packed.real is None else packed.real
-    at, there = batches.recent_slots(packed, size, slots)
+    at, there = packed.recent(size, slots)
     for slot, places, real in zip(slots[::37], at[::37], there[::37], strict=True):
         first = begin[packed.row[slot]]
         expected = [t for t in range(packed.at[slot] - size + 1, packed.at[slot] + 1) if t >= first]

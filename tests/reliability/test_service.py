@@ -9,14 +9,14 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the service needs corank[serve]")
 
-from benchmarks.reliability import service
+from benchmarks.reliability import service, service_feedback
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", service.PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", service.PARTS + service_feedback.PARTS, ids=lambda part: part.name)
 def test_each_part(part, tmp_path: Path) -> None:
     trials = {"described": 60, "crowd": 1_200, "rude": 60, "garbage": 15, "workers": 5}.get(part.run.__name__, 1)
-    if part.run is service.gone:
+    if part.run is service_feedback.gone:
         from benchmarks.postgres import binaries
 
         if binaries() is None:

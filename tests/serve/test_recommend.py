@@ -44,6 +44,14 @@ def test_a_history_gets_what_the_library_recommends(service, model):
     assert [one["item"] for one in body.json()["items"]] == [item for item, _ in expected]
 
 
+@pytest.mark.parametrize("wrong", [{"k": "5"}, {"k": True}, {"seen": 1}, {"history": [{"item": 2, "value": True}]}])
+def test_json_has_types(service, wrong):
+    """A text or true is no number, as the description says; in an address all values are texts."""
+    answer = service.post("/recommend", {"history": [2], **wrong}, token=None)
+    assert answer.status_code == 422
+    assert "it must be" in answer.json()["detail"]
+
+
 def test_a_user_with_newer_events(service, model):
     """Three new even items turn an odd user around, and are not recommended themselves."""
     before = service.items(user=3, k=10)

@@ -16,6 +16,7 @@ from .inference import Candidates
 from .ranking import Ranking
 from .rules import Where
 from .update import update
+from .vectors import Vectors, vectors
 
 
 class Answers:
@@ -97,6 +98,13 @@ class Answers:
     def similar_users(self, users: Iterable[Hashable] | Hashable, k: int = 10) -> Ranking:
         """The k users most similar to each of `users`, for models that learn a vector per user."""
         return inference.similar_users(cast(Any, self), users, k)
+
+    def vectors(self) -> Vectors:
+        """One vector per user and per item, whose inner products are the scores; biases are coordinates of them.
+
+        A model whose scores are no inner products raises an error.
+        """
+        return vectors(cast(Any, self))
 
     def predict(self, users: Iterable[Hashable] | Array, items: Iterable[Hashable] | Array) -> NDArray[np.float64]:
         """The score of each (user, item) pair; a rating where the model predicts ratings."""

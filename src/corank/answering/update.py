@@ -7,7 +7,6 @@ one place; then `Model._absorb` of the model fills in what it can compute for th
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,13 +49,16 @@ class Growth:
     @cached_property
     def by_item(self) -> CSR:
         """The rows of the fresh items, (fresh items x users)."""
-        return from_scipy(self.rows.scipy().T.tocsr()[self.fresh])
+        mine = np.isin(np.arange(self.rows.columns), self.fresh)[self.rows.index]  # few of all rows
+        lengths = np.bincount(owners(self.rows)[mine], minlength=self.rows.rows)
+        few = CSR(row_ends(lengths), self.rows.index[mine], self.rows.value[mine], self.rows.columns)
+        return from_scipy(few.scipy().T.tocsr()[self.fresh])
 
     @property
     def new_pairs(self) -> NDArray[np.int64]:
         """The items of the (user, item) pairs that were not there before."""
-        keys = [owners(part) * np.int64(part.columns) + part.index for part in (self.old, self.rows)]
-        return self.rows.index[~np.isin(keys[1], keys[0])].astype(np.int64)
+        key = _keys(self.added.csr())
+        return key[~_found(_keys(self.old), key)[1]] % self.rows.columns
 
     def grown(self, array: Array, axis: int, side: str) -> Array:
         """An array with one entry per user (or item) along an axis, with zeros for the new ones."""
@@ -143,16 +145,31 @@ def _recoded(model: Model, users: Array, items: Array, n_users: int, n_items: in
 def _with(old: CSR, added: Dataset, *, replace: bool) -> CSR:
     """The rows with the new ones; of pairs that are in both, the new value or the sum."""
     new = added.csr()
-    value = inference.row_values(added, new, mean=replace)
-    keys = [owners(part) * np.int64(part.columns) + part.index for part in (old, new)]
-    values = [old.value, value]
-    if replace:
-        stay = ~np.isin(keys[0], keys[1])
-        keys[0], values[0] = keys[0][stay], values[0][stay]
-    every, place = np.unique(np.concatenate(keys), return_inverse=True)
-    summed = np.bincount(place, np.concatenate(values).astype(np.float64), every.size)
-    indptr = row_ends(np.bincount(every // new.columns, minlength=new.rows))
-    return CSR(indptr, (every % new.columns).astype(np.int32), summed.astype(np.float32), new.columns)
+    more = inference.row_values(added, new, mean=replace)
+    # Both are sorted, so the few new entries are put between the many old ones, which are not sorted again.
+    keys, key = _keys(old), _keys(new)
+    place, there = _found(keys, key)
+    value = np.array(old.value, np.float32)
+    kept = place[there]
+    value[kept] = more[there] if replace else value[kept].astype(np.float64) + more[there]
+    lengths = np.diff(old.indptr) + np.bincount(key[~there] // new.columns, minlength=new.rows)
+    at = place[~there]
+    index, value = np.insert(old.index, at, new.index[~there]), np.insert(value, at, more[~there])
+    return CSR(row_ends(lengths), index, value, new.columns)
+
+
+def _keys(rows: CSR) -> NDArray[np.int64]:
+    """A number per entry that rises with its row and, within a row, with its column."""
+    return owners(rows) * np.int64(rows.columns) + rows.index
+
+
+def _found(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each of `wanted` stands, or would stand, in the sorted `keys`, and whether it is there."""
+    place = np.searchsorted(keys, wanted)
+    there = np.zeros(wanted.size, np.bool_)
+    inside = place < keys.size
+    there[inside] = keys[place[inside]] == wanted[inside]
+    return place, there
 
 
 def _labels(model: Model, growth: Growth, data: Dataset, new_items: Array) -> tuple[list[str], Labels]:
@@ -162,22 +179,32 @@ def _labels(model: Model, growth: Growth, data: Dataset, new_items: Array) -> tu
     place[growth.items] = np.arange(growth.items.size)
     labels = dict(model.labels_.take(place).columns)
     titles = [model.titles_[at] if at >= 0 else "" for at in place.tolist()] if model.titles_ else []
-    told: Mapping[str, Any] = labels_of(data.item_labels).columns
     unknown = np.flatnonzero(place[new_items] < 0)
-    for name, column in told.items():
-        listed = column.listed()
+    at = new_items[unknown]
+    # Of many items of the new rows, few are new: of labels whose kind is known, only these are read.
+    told, few = data.item_labels if unknown.size else {}, {*labels, "title"}
+    found_in = labels_of({name: _some(values, unknown) for name, values in told.items() if name in few}).columns
+    rest = labels_of({name: values for name, values in told.items() if name not in few}).take(unknown).columns
+    for name, column in {**found_in, **rest}.items():
         if name == "title":
             titles = titles or [""] * n
-            for at in unknown.tolist():
-                titles[new_items[at]] = listed[at] or ""
+            for code, title in zip(at.tolist(), column.listed(), strict=True):
+                titles[code] = title or ""
             continue
-        entries: list[Any] = labels[name].listed() if name in labels else [None] * n
-        for at in unknown.tolist():
-            entries[new_items[at]] = listed[at]
-        found = column_of(entries)
+        found = labels[name].filled(at, column) if name in labels else None
+        if found is None:  # a new label, or one of another kind
+            entries: list[Any] = labels[name].listed() if name in labels else [None] * n
+            for code, entry in zip(at.tolist(), column.listed(), strict=True):
+                entries[code] = entry
+            found = column_of(entries)
         if found is not None:
             labels[name] = found
     return titles, Labels(labels)
+
+
+def _some(values: Any, rows: Array) -> Any:
+    """Some entries of a column."""
+    return values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows.tolist()]
 
 
 def _grow(model: Model, out: Model, growth: Growth) -> None:

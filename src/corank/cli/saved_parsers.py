@@ -1,4 +1,4 @@
-"""The options of the commands that use a saved model: evaluate, recommend, explain, similar, update."""
+"""The options of the commands that use a saved model: evaluate, recommend, explain, similar, update, export."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from . import explaining, saved, updating
+from . import explaining, exporting, saved, updating
 from .flags import data_flags, list_flags, protocol_flags
 
 Command = Callable[[str, Callable[..., Any], str], argparse.ArgumentParser]  # (name, function, help) -> its parser
@@ -18,6 +18,7 @@ def saved_model_commands(command: Command, argv: list[str]) -> None:
     _explain(command)
     _similar(command)
     _update(command)
+    _export(command)
 
 
 def _evaluate(command: Command, argv: list[str]) -> None:
@@ -128,3 +129,12 @@ def _update(command: Command) -> None:
     update.add_argument("-o", "--out", required=True, metavar="MODEL", help="where to save the updated model")
     update.add_argument("--items", metavar="FILE", help="a table of items: ids, labels and perhaps titles")
     data_flags(update)
+
+
+def _export(command: Command) -> None:
+    export = command("export", exporting.export, "vectors, a search index or an ONNX network of a saved model")
+    export.add_argument("model", metavar="MODEL")
+    export.add_argument("--vectors", metavar="FILE", help="vectors of users and items, to .npz or .parquet")
+    export.add_argument("--index", metavar="FILE", help="a usearch index of the items; its recall is measured")
+    export.add_argument("--onnx", metavar="FILE", help="the network of a torch model; compared with onnxruntime")
+    export.add_argument("-k", type=int, default=10, help="length of the lists whose recall is measured (default 10)")

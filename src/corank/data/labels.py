@@ -57,6 +57,28 @@ class Column(NamedTuple):
             return self._replace(values=np.full(rows.size, missing, self.values.dtype))
         return self._replace(values=np.where(rows >= 0, self.values[rows], missing).astype(self.values.dtype))
 
+    def filled(self, rows: Array, more: Column) -> Column | None:
+        """This column with other entries at these items, which have none; None if they are of another kind."""
+        if self.kind != more.kind:
+            return None
+        words = tuple(sorted({*self.words, *more.words}))
+        own, new = self._over(words), more._over(words)
+        if self.ends is None or more.ends is None:
+            values = own.copy()
+            values[rows] = new
+            return self._replace(values=values, words=words)
+        lengths = np.diff(self.ends)
+        lengths[rows] = np.diff(more.ends)
+        places = np.repeat(self.ends[rows], np.diff(more.ends))
+        return self._replace(values=np.insert(own, places, new), words=words, ends=row_ends(lengths))
+
+    def _over(self, words: tuple[str, ...]) -> Array:
+        """The values with codes of these words, which have all of the own ones."""
+        if not self.words:
+            return self.values
+        codes = np.searchsorted(np.array(words, object), np.array(self.words, object))
+        return np.where(self.values >= 0, codes[self.values], -1).astype(self.values.dtype)
+
     def listed(self) -> list[Any]:
         """The entries as Python values: numbers, booleans, texts or lists of texts, None where missing."""
         if self.ends is not None:

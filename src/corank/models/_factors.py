@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..answering.explain import Reasons
 from ..answering.update import Growth, owners
+from ..answering.vectors import Embeddings, with_bias
 from ..data import CSR, Array
 from ..model import Model
 from ..stored import Stored, floats
@@ -164,6 +165,12 @@ class FactorModel(Model):
         self.item_factors_[growth.fresh] = found[:, : self.item_factors_.shape[1]]
         if bias is not None:
             bias[growth.fresh] = found[:, -1]
+
+    def _embeddings(self) -> Embeddings:
+        bias = getattr(self, "item_bias_", None)
+        if bias is None:
+            return Embeddings(self.user_factors_, self.item_factors_)
+        return with_bias(self.user_factors_, self.item_factors_, bias)
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._inner(self.user_factors_[users])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..nn.parameters import Layout, Parameter, Weights
     from ..nn.rating_graph import BilinearDecoder, Bools, Features, RatingGraph, Side
     from ..training import Training
+    from ._exported import Exported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +231,11 @@ class RatingGraphModel(RatingGraphOptions):
     def _on_device(self) -> dict[str, Tensor]:
         """The learned parameters by name on the device; on a CPU they are those of `_views`."""
         return self._layout().views(torch.from_numpy(self.weights_).to(self._device()))
+
+    def _exported(self) -> Exported:
+        from ._exported import rating_scores
+
+        return rating_scores(self)
 
     # ---- score ---------------------------------------------------------------------------------------------------
 

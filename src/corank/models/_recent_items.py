@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import nn
 from ..cost import Size
-from ..nn.batches import recent_slots, replace
+from ..nn.batches import replace
 from ..params import param
 from ._sequence import SequenceModel
 
@@ -66,7 +66,7 @@ class RecentItemsNetwork:
 
     def states_of(self, w: Weights, batch: Batch, slots: NDArray[np.int64], noise: Noise | None) -> Tensor:
         """States (n, width) of the tokens in these slots (n,)."""
-        at, there = (nn.beside(batch.item, found) for found in recent_slots(batch.packed, self.order, slots))  # (n, L)
+        at, there = (nn.beside(batch.item, found) for found in batch.packed.recent(self.order, slots))  # (n, L)
         x = nn.rows(w["input"], batch.item[at.view(-1)]).view(*at.shape, self.dim) * there[:, :, None]  # (n, L, d)
         user = nn.rows_or_mean(w["user"], batch.user, batch.packed.last.size)  # (b, d)
         user = user[nn.beside(user, batch.packed.row[slots])]  # (n, d)

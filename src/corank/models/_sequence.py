@@ -19,6 +19,7 @@ from .. import nn
 from ..answering.explain import Reasons
 from ..answering.inference import seen_items
 from ..answering.update import Growth, owners
+from ..answering.vectors import Embeddings, with_bias
 from ..data import CSR, Array, Dataset, row_ends
 from ..errors import CorankError
 from ..nn.batches import Batch, Examples
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..nn.parameters import Parameter, Weights
     from ..training import Training
+    from ._exported import Exported
 
 TOKENS = 4096  # per batch when scoring
 
@@ -287,6 +289,18 @@ class SequenceModel(SequenceSteps):
             histories = self._recent(users)  # type: ignore[arg-type]
         vectors = self._vectors(users, histories)
         return lambda part: self._scores(vectors[part])
+
+    def _embeddings(self) -> Embeddings:
+        every = np.arange(len(self.users_), dtype=np.int32)
+        states = self._vectors(every, self._recent(every))[:, : self._item_width()]
+        if not self.biased:
+            return Embeddings(states, self.item_factors_)
+        return with_bias(states, self.item_factors_, self._views()[1]["item.bias"].cpu().numpy())
+
+    def _exported(self) -> Exported:
+        from ._exported import history_scores
+
+        return history_scores(self)
 
     def _scores(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of all items from states (b, width), which are zero where the history is empty."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..answering.explain import Reasons
 from ..answering.update import Growth
+from ..answering.vectors import Embeddings, with_bias
 from ..cost import (
     KERNEL,
     SORTED,
@@ -155,6 +156,9 @@ class ALS(Model):
             total += float(self._reg(rows) @ np.einsum("if,if->i", vectors, vectors, dtype=np.float64))
             total += self.reg_bias * float(np.square(bias, dtype=np.float64).sum())
         return total
+
+    def _embeddings(self) -> Embeddings:
+        return with_bias(self.user_factors_, self.item_factors_, self.item_bias_, self.mean_ + self.user_bias_)
 
     def _score(self, users: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._ratings(self.user_factors_[users], self.user_bias_[users])

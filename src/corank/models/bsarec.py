@@ -135,9 +135,7 @@ def low_pass(size: int, waves: int, steps: int) -> NDArray[np.float32]:
 def filter_sequences(x: Tensor, packed: Packed, kernel: Tensor) -> Tensor:
     """The filter of each sequence by itself, (s, d) from x (s, d)."""
     if packed.real is not None:  # padding must not leak into the tokens
-        keep = x.new_zeros(x.shape[0], 1)
-        keep[nn.beside(x, packed.real)] = 1
-        x = x * keep
+        x = x * nn.beside(x, packed.tokens()).to(x.dtype)[:, None]
     found, start = [], 0
     for count, slots in packed.groups:
         group = x[start : start + count * slots].view(count, slots, -1)

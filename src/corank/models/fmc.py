@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.vectors import Embeddings
 from ..data import CSR, Array
 from ..params import param
 from ..stored import Stored, floats
@@ -63,6 +64,9 @@ class FMC(TransitionModel):
     def _stores(self) -> dict[str, Stored]:
         own = {"last_factors_": floats("items", "dim"), "item_factors_": floats("items", "dim")}
         return super()._stores() | own
+
+    def _embeddings(self) -> Embeddings:
+        return Embeddings(self._came_from(self.user_last_), self.item_factors_)
 
     def _after(self, users: Codes | None, last: Codes, histories: CSR | None) -> NDArray[np.float32]:
         return self._popular(self._came_from(last) @ self.item_factors_.T, last < 0)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.vectors import Embeddings
 from ..cost import Size
 from ..data import CSR, Array
 from ..params import param
@@ -63,6 +64,9 @@ class FPMC(FMC):
 
     def _size(self, word: str) -> int | None:
         return self._width() if word == "2 dim" else super()._size(word)
+
+    def _embeddings(self) -> Embeddings:
+        return Embeddings(np.hstack([self.user_factors_, self._came_from(self.user_last_)]), self.item_factors_)
 
     def _after(self, users: Codes | None, last: Codes, histories: CSR | None) -> NDArray[np.float32]:
         taste = self._fold_in(histories) if users is None and histories is not None else self.user_factors_[users]

@@ -16,6 +16,7 @@ from ..cost import Cost, Size
 from ..nn.batches import by_step
 from ..params import param
 from ._layered import LayeredModel
+from ._torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ..nn.batches import Batch
     from ..nn.noise import Noise
     from ..nn.parameters import Parameter, Weights
+
+
+GATES = ("in", "state", "in.bias", "state.bias")  # the parameters of a layer, in the order of torch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,15 @@ class GRUNetwork:
         """Hidden states (b, d) of the last token of each sequence."""
         x, place = self.states(w, batch, noise)  # (n, d), (s,)
         return x.index_select(0, place[nn.beside(x, batch.packed.last)])  # (b, d)
+
+    def encode_padded(self, w: Weights, batch: Batch) -> Tensor:
+        """`encode_last` of a `padded_batch`, with the GRU of torch, which exporters know."""
+        b, L = batch.packed.groups[0]
+        x = nn.rows(w["item" if self.tied else "input"], batch.item).view(b, L, -1) * math.sqrt(self.dim)  # (b, L, d)
+        gates = [w[f"{block}.{name}"] for block in range(self.blocks) for name in GATES]
+        start = x.new_zeros(self.blocks, x.shape[0], self.dim)
+        x = torch.gru(x, start, gates, True, self.blocks, 0.0, False, False, True)[0]  # (b, L, d)
+        return x.reshape(-1, self.dim)[nn.beside(x, batch.packed.last)]  # (b, d)
 
     def states(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
         """Hidden states (n, d) step by step, and the row of each slot in them (s,)."""

@@ -87,6 +87,22 @@ class LRURecNetwork:
             x = self.norm(w, f"{b}.forward", x + y)  # (n, d)
         return x, nn.beside(x, place)
 
+    def encode_padded(self, w: Weights, batch: Batch) -> Tensor:
+        """`encode_last` of a `padded_batch` without complex numbers and steps, for exporters."""
+        b, L = batch.packed.groups[0]
+        x = self.norm(w, "norm", nn.rows(w["item"], batch.item)).view(b, L, self.dim)  # (b, L, d)
+        for block in range(self.blocks):
+            log_nu, theta, gamma = w[f"{block}.lambda"].unbind()  # (m,) each
+            pairs = gamma.exp().repeat_interleave(2)  # (2 m,)
+            u = F.linear(x, w[f"{block}.B"] * pairs[:, None], w[f"{block}.B.bias"] * pairs)  # (b, L, 2 m)
+            u = u.view(b, L, -1, 2)  # (b, L, m, 2)
+            h = nn.linear_recurrence_of_rectangle(u, -log_nu.exp(), theta.exp())  # (b, L, m, 2)
+            y = F.linear(h.flatten(2), w[f"{block}.C"], w[f"{block}.C.bias"])  # (b, L, d)
+            x = self.norm(w, f"{block}.recurrent", x + y)
+            y = F.gelu(F.linear(x, w[f"{block}.in"], w[f"{block}.in.bias"]))  # (b, L, 4 d)
+            x = self.norm(w, f"{block}.forward", x + F.linear(y, w[f"{block}.out"], w[f"{block}.out.bias"]))
+        return x.reshape(-1, self.dim)[nn.beside(x, batch.packed.last)]  # (b, d)
+
     def recur(self, w: Weights, b: int, x: Tensor, alive: list[int]) -> Tensor:
         """Re(C h_t + c) with h_t = lambda * h_(t-1) + gamma * (B x_t + b): (n, d) from x (n, d)."""
         nu, theta, gamma = w[f"{b}.lambda"].exp()  # (m,) each

@@ -70,9 +70,7 @@ class STAMPNetwork:
         query = self.queries(w, x[last], mean)  # (b, d)
         weight = torch.sigmoid(F.linear(x, w["attention.item"]) + query[row]) @ w["attention.weights"][0]  # (s,)
         if packed.real is not None:
-            there = weight.new_zeros(weight.shape)
-            there[nn.beside(x, packed.real)] = 1
-            weight = weight * there
+            weight = weight * nn.beside(x, packed.tokens()).to(weight.dtype)
         memory = torch.zeros_like(mean).index_add(0, row, (weight[:, None] * x).to(mean.dtype))  # (b, d)
         return self.joined(w, x[last], memory, mean, noise)  # (b, d)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answering.vectors import Embeddings, with_bias
 from ..data import CSR, Array
 from ..params import param
 from ..stored import Stored, floats
@@ -77,6 +78,17 @@ class TransRec(TransitionModel):
             "user_translations_": floats("users", "dim"),
             "item_bias_": floats("items"),
         }
+
+    def _embeddings(self) -> Embeddings | None:
+        if self.distance == "l1":
+            return None
+        # -|a - g|^2 + b = 2 a . g - |g|^2 + b - |a|^2
+        last = self.user_last_
+        goal = self.item_factors_[last] + self.translation_ + self.user_translations_
+        items, square = self.item_factors_, np.einsum("ud,ud->u", goal, goal)
+        found = with_bias(2 * goal, items, self.item_bias_ - np.einsum("id,id->i", items, items), -square)
+        found.user[last < 0] = 0
+        return found
 
     def _after(self, users: Codes | None, last: Codes, histories: CSR | None) -> NDArray[np.float32]:
         goal = self.item_factors_[last] + self.translation_

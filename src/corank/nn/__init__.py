@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .losses import next_item_loss as next_item_loss
     from .noise import Noise as Noise
     from .noise import dropout as dropout
+    from .padded import padded_batch as padded_batch
     from .parameters import Layout as Layout
     from .parameters import Parameter as Parameter
     from .rating_graph import OTHER as OTHER
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .rating_graph import feature_parameters as feature_parameters
     from .recurrent import gru as gru
     from .recurrent import linear_recurrence as linear_recurrence
+    from .recurrent import linear_recurrence_of_rectangle as linear_recurrence_of_rectangle
     from .sparse import Pattern as Pattern
     from .tables import rows as rows
     from .tables import rows_or_mean as rows_or_mean
@@ -52,8 +54,10 @@ HOME = {
     "feature_layer": "rating_graph",
     "feature_parameters": "rating_graph",
     "Pattern": "sparse",
+    "padded_batch": "padded",
     "gru": "recurrent",
     "linear_recurrence": "recurrent",
+    "linear_recurrence_of_rectangle": "recurrent",
     "rows": "tables",
     "rows_or_mean": "tables",
 }

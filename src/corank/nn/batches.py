@@ -32,6 +32,24 @@ class Packed:
     real: Ints | None  # (n,) the slots that are not padding; None when there is no padding
     last: Ints  # (b,) slot of the last token of each sequence
 
+    def tokens(self) -> NDArray[np.float32]:
+        """float32 (s,): 1 where a slot holds a token, 0 where it is padding."""
+        there = np.ones(self.row.size, np.float32)
+        if self.real is not None:
+            there[:] = 0
+            there[self.real] = 1
+        return there
+
+    def recent(self, size: int, slots: Ints) -> tuple[Ints, NDArray[np.float32]]:
+        """The `size` most recent tokens of the sequence up to each of `slots` (n,), the newest last: (at, there).
+
+        at : (n, size) their slots, or any slot where the sequence has no such token. there : float32 (n, size), 0 in
+            that case, else 1.
+        """
+        back = np.arange(size - 1, -1, -1)
+        there = self.step[slots][:, None] >= back
+        return np.where(there, slots[:, None] - back, slots[:, None]), there.astype(np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -115,17 +133,6 @@ def by_step(packed: Packed) -> tuple[Ints, Ints, Ints]:
     place = np.zeros(packed.at.size, np.int64)
     place[slots] = np.arange(slots.size)
     return slots, np.bincount(step), place
-
-
-def recent_slots(packed: Packed, size: int, slots: Ints) -> tuple[Ints, NDArray[np.float32]]:
-    """The `size` most recent tokens of the sequence up to each of `slots` (n,), the newest last: (at, there).
-
-    at : (n, size) their slots, or any slot where the sequence has no such token. there : float32 (n, size), 0 in that
-        case, else 1.
-    """
-    back = np.arange(size - 1, -1, -1)
-    there = packed.step[slots][:, None] >= back
-    return np.where(there, slots[:, None] - back, slots[:, None]), there.astype(np.float32)
 
 
 def targets(begin: Ints, length: Ints, every: bool) -> Ints:

@@ -46,15 +46,17 @@ def available(kind: str) -> bool:
     return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
 
 
-def send(array: NDArray[Any], device: torch.device) -> Tensor:
+def send(array: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
     """An array as a tensor on a device: on a CPU it shares its memory with the array; CUDA gets it by pinned memory."""
+    if isinstance(array, Tensor):  # of a padded batch
+        return array.to(device)
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
-def beside(x: Tensor, array: NDArray[Any]) -> Tensor:
+def beside(x: Tensor, array: NDArray[Any] | Tensor) -> Tensor:
     """An array as a tensor on the device of x."""
     return send(array, x.device)
 

@@ -90,6 +90,21 @@ def linear_recurrence(x: Tensor, alive: list[int], decay: Tensor) -> Tensor:
     return out
 
 
+def linear_recurrence_of_rectangle(x: Tensor, rate: Tensor, angle: Tensor) -> Tensor:
+    """`linear_recurrence` of b sequences of L steps in real numbers, for exported networks: (b, L, m, 2) from the same.
+
+    The decay is exp(rate + i angle), (m,) each. In log2(L) rounds: after each of them a state sums twice as many steps.
+    """
+    reach, steps = 1, x.shape[1]
+    while reach < steps:
+        size, real, imaginary = (reach * rate).exp(), (reach * angle).cos(), (reach * angle).sin()  # decay^reach
+        re, im = x[:, :-reach, :, 0], x[:, :-reach, :, 1]  # (b, L - reach, m)
+        turned = torch.stack([size * (real * re - imaginary * im), size * (real * im + imaginary * re)], -1)
+        x = torch.cat([x[:, :reach], x[:, reach:] + turned], 1)
+        reach *= 2
+    return x
+
+
 class _LinearRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, alive: list[int], decay: Tensor) -> Tensor:

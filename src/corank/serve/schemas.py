@@ -12,7 +12,7 @@ LARGEST = float(2**127)  # a value is a 32-bit float
 Text = Annotated[StrictStr, Field(min_length=1, max_length=512)]
 Number = Annotated[StrictInt, Field(ge=-(2**63), le=2**63 - 1)]
 Id = Number | Text
-Value = Annotated[FiniteFloat, Field(ge=-LARGEST, le=LARGEST)]
+Value = Annotated[FiniteFloat, Field(ge=-LARGEST, le=LARGEST, strict=True)]  # true is no number
 Name = Annotated[StrictStr, Field(min_length=1, max_length=64)]
 Count = Annotated[int, Field(ge=1, le=MOST_ITEMS)]
 Few = Annotated[int, Field(ge=1, le=MOST_FOUND)]
@@ -50,6 +50,7 @@ class Rules(Strict):
 class RecommendBody(Rules):
     """Recommendations for a user, for a history, or for a user with newer events."""
 
+    model_config = ConfigDict(strict=True)  # JSON has types: "5" and true are no numbers
     user: Id | None = Field(None, description="a user of the training data, or one with feedback", examples=[1])
     history: list[Id | Liked] = Field(
         default_factory=list,
@@ -78,7 +79,7 @@ class RecommendQuery(Rules):
 class ExplainBody(Strict):
     """Why items are recommended to a user, for a history, or to a user with newer events."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), strict=True)
     user: Id | None = Field(None, examples=[1])
     history: list[Id | Liked] = Field(default_factory=list, max_length=MOST_HISTORY)
     items: Annotated[list[Id], Field(min_length=1, max_length=MOST_FOUND)] = Field(description="what to explain")
@@ -164,6 +165,7 @@ Feedback = Annotated[
 class ModelChange(Strict):
     """What to serve under a name; a file is loaded and checked before it replaces another one."""
 
+    model_config = ConfigDict(strict=True)
     file: Annotated[StrictStr, Field(min_length=1, max_length=4096)] | None = Field(
         None, description="in a folder of the models that the service was started with", examples=["best.corank"]
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import corank as cr
-from service_tools import TOKEN, ServiceProcess
+from service_tools import TOKEN, ServiceProcess, bearer
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -210,6 +210,17 @@ def test_feedback_changes_the_list(page, service):
     assert f"{first}" in page.inner_text("#history")
 
 
+def test_a_user_who_is_known_by_feedback_alone(page, service):
+    """The id is typed: it has no suggestion."""
+    body = {"events": [{"user": 9001, "item": item} for item in (2, 4)]}
+    assert service.client.post("/feedback", json=body, headers=bearer()).status_code == 200
+    page.fill("#user", "9001")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#lists .title")
+    assert page.locator("#history li.new").all_inner_texts()[0].startswith("Even Film 4")
+    assert titles(page)[0].startswith("Even")
+
+
 def test_an_item_and_its_neighbours(page, service):
     page.click("nav >> text=Items")
     page.fill("#one", "even film 12")
@@ -288,6 +299,7 @@ def test_on_a_phone_nothing_is_cut_off(page, service):
         page.goto(f"{service.url}/#/{view}")
         page.wait_for_timeout(400)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
+        assert page.evaluate("new Set([...document.querySelectorAll('nav a')].map(e => e.offsetTop)).size") == 1, view
     page.goto(f"{service.url}/#/person?user=7")
     page.wait_for_selector("#lists .title")
     small = page.evaluate(

@@ -20,7 +20,9 @@ export async function start(options) {
   writable = options.writable;
   models = (await get("/models")).models;
   offer(models[0], () => ask());
-  combobox($("user"), findUsers, (one) => go({ user: one.value, liked: [] }));
+  // Users who are known by their feedback alone have no suggestion.
+  const open = (user) => go({ user, liked: [] });
+  combobox($("user"), findUsers, (one) => open(one.value), open);
   combobox($("liked"), findItems, (one) => {
     $("liked").value = "";
     go({ user: "", liked: [...state.liked.filter((item) => item.item !== one.value.item), one.value] });

@@ -11,7 +11,7 @@ RUN python3 -m venv /opt/corank && /opt/corank/bin/pip install --no-cache-dir -c
 RUN /opt/corank/bin/python docker/warm.py
 
 FROM ${BASE}
-RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent corank && install -d -o corank /data
+RUN useradd --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin corank && install -d -o corank /data
 COPY --from=build /opt/corank /opt/corank
 ENV PATH=/opt/corank/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 10001

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import corank as cr
@@ -268,6 +269,29 @@ def test_traffic(page, service):
     assert [row.split()[0] for row in rows] == ["a", "b"]
     shown = sum(int(row.split("\t")[2]) for row in rows)
     assert shown == 50  # what this page shows is no part of the comparison
+
+
+def test_where_reading_needs_the_token_the_page_asks_for_it(browser, folder):
+    """Without the token the page holds neither models nor figures; with it, all views work, the report's frame too."""
+    words = ("--host", "0.0.0.0", "--results", "results", "--store", "protected.sqlite")
+    with ServiceProcess(folder, *words) as running:
+        without = httpx.Client(base_url=running.url)
+        assert "a ranks best" not in without.get("/").text
+        assert [without.get(path).status_code for path in ("/", "/board", "/report", "/models")] == [200, 401, 401, 401]
+        page = browser.new_page()
+        page.goto(running.url)
+        page.wait_for_selector("#message:not([hidden])")
+        assert "token" in page.inner_text("#message")
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]")
+        like(page, "Even Film 2")
+        page.click("nav >> text=Comparison")
+        assert page.inner_text("#board .verdict") == "a ranks best."
+        page.click("#figures summary")
+        page.frame_locator("#figures iframe").locator("h1").wait_for()
+        page.close()
+        without.close()
 
 
 def test_mistakes_are_sentences(page, service):

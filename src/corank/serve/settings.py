@@ -64,6 +64,10 @@ class Settings:
         return is_loopback(self.host)
 
     @property
+    def reads_need_token(self) -> bool:
+        return not self.loopback and not self.open_reads
+
+    @property
     def writable(self) -> bool:
         return self.token_file is not None
 

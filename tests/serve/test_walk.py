@@ -27,12 +27,13 @@ class Shell:
         self.process = subprocess.Popen(
             ["bash"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        self.run(f'corank() {{ {shlex.quote(sys.executable)} -m corank "$@"; }}; export PYTHONUNBUFFERED=1')
+        python = shlex.quote(sys.executable)
+        self.run(f'corank() {{ {python} -m corank "$@"; }}; python3() {{ {python} "$@"; }}')
 
     def run(self, commands: str) -> str:
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(f"{commands}\necho '{END}'\n")
+        self.process.stdin.write(f"{{\n{commands}\n}} </dev/null\necho '{END}'\n")
         self.process.stdin.flush()
         lines = []
         for line in self.process.stdout:

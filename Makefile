@@ -1,16 +1,26 @@
-# Two commands to know: `make demo` and `make test`. Each does all the set-up it needs, once.
+# Commands to know: `make demo`, `make serve` and `make test`. Each does all the set-up it needs, once.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
+SERVE := $(VENV)/.serve
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-cpus check install bench fuzz docs pages generate format clean
+.PHONY: demo serve test test-slow test-cpus check install bench fuzz docs pages generate format clean
 .DEFAULT_GOAL := demo
 
 demo: $(CORE)             ## leaderboard, report and saved model on embedded synthetic data, into out/demo
 	$(BIN)/corank demo -o out/demo
+
+serve: $(SERVE)           ## the models of the demo behind HTTP, with the page at http://127.0.0.1:8000/
+	test -f out/demo/results.json || $(BIN)/corank demo -o out/demo
+	test -f out/demo/items.csv || $(BIN)/corank data synth realistic -o out/demo/ratings.csv --labels out/demo/items.csv
+	test -f out/demo/ease.corank || $(BIN)/corank fit ease out/demo/ratings.csv -o out/demo/ease.corank
+	test -s out/demo/token || (umask 077 && $(BIN)/python -c 'import secrets; print(secrets.token_urlsafe())' > out/demo/token)
+	@echo 'feedback and changes need the token in out/demo/token'
+	$(BIN)/corank serve out/demo/best.corank --model out/demo/ease.corank --share ease=0.5 --items out/demo/items.csv \
+		--results out/demo --token-file out/demo/token --quiet
 
 test: $(DEV)              ## all tests but the slow ones, in one process per core
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
@@ -53,11 +63,15 @@ clean:
 	rm -rf $(VENV) out site
 
 # The stamps are newer than what they were made from, so a second run installs nothing. The demo needs the package
-# alone; tests, torch, peers and linters come on top.
+# alone, the service one extra; tests, torch, peers and linters come on top.
 $(CORE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --no-compile -e .
 	touch $(CORE)
+
+$(SERVE): $(CORE)
+	$(PIP) -e '.[serve]'
+	touch $(SERVE)
 
 $(DEV): $(CORE)
 	$(PIP) -e '.[all]'

@@ -348,8 +348,9 @@ def test_navigation_has_every_page() -> None:
     assert all((ROOT / "docs" / name).is_file() for name in named - made)
 
 
-def test_picture_of_the_report_is_small() -> None:
-    picture = (ROOT / "docs" / "report.png").read_bytes()
+@pytest.mark.parametrize("name", ["report.png", "serve.png"])
+def test_pictures_are_small(name: str) -> None:
+    picture = (ROOT / "docs" / name).read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert 10_000 < len(picture) < 300_000
 

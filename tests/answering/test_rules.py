@@ -231,6 +231,8 @@ def test_attaching_returns_a_new_model(model, caplog):
     assert not plain.titles_
     assert one.labels_.columns["year"].listed() == [1, None, 3]  # "30" and 30 are the same id
     assert one.titles_ == ["A", "", "C"]
+    again = one.with_items({"item": [30, 10, 99], "2": [3, 1, 9], "3": [4, 4, 4]})
+    assert set(again.labels_.columns) == {*one.labels_.columns, "3"}  # "2" says what "year" says already
     two = one.with_items({"item": [20], "price": [5]})
     assert two.labels_.columns.keys() == {"year", "price"}
     assert two.titles_ == one.titles_

@@ -65,6 +65,7 @@ def test_the_column_of_the_ids(tmp_path):
         ("item,year,year\n1,2,3\n", "two columns of one name"),
         ("item,year\n1,2\n,3\n", "empty id in row 2"),
         ("", "is empty"),
+        ("item\n1\n2\n", "only one column .* at least two, the id and a label such as the title"),
         ("item,year\n", "no rows"),
     ],
 )

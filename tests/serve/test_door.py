@@ -181,6 +181,7 @@ def test_the_description_names_every_address(start):
         (["--model", "a=x.corank"], "two models are called 'a'"),
         (["--share", "b=0.5"], "a share is given to 'b'"),
         (["--share", "half"], "write NAME=SHARE"),
+        (["--share", "a=0.5"], "a share is given to a, the default model"),
         (["--model", "b=x", "--share", "b=2"], "a share of the users is between 0 and 1"),
         (["--store", "x.sqlite"], "without a token nothing can be written"),
         (["--cors", "*"], "name an origin"),

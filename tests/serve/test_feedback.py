@@ -7,6 +7,7 @@ import io
 import polars as pl
 import pytest
 
+import corank as cr
 from corank.cli import main
 from service_tools import bearer
 
@@ -20,6 +21,23 @@ def test_feedback_changes_the_next_answer(start):
     assert before[0] not in [one["item"] for one in after["items"]]
     assert after["events"] == 1
     assert [one["item"] for one in running.ok("/history", user=3)["feedback"]] == [before[0]]
+
+
+@pytest.mark.parametrize("name", ["a", "b", "letters"])
+def test_feedback_of_a_training_user_counts_as_much_as_their_training_rows(start, model_files, name):
+    """The answer is that of the library for the training rows continued by the feedback."""
+    running, model = start(name), cr.load(model_files / f"{name}.corank")
+    user, items = model.users_.ids[3], model.items_.ids[[0, 2, 4]].tolist()
+    events = [{"user": str(user), "item": str(item)} for item in items]
+    before = {one["item"]: one["score"] for one in running.ok("/recommend", user=user, k=30)["items"]}
+    running.post("/feedback", {"events": events})
+    after = {one["item"]: one["score"] for one in running.ok("/recommend", user=user, k=30)["items"]}
+    trained = model.items_.ids[model.seen_index_[model.seen_indptr_[3] : model.seen_indptr_[4]]].tolist()
+    want = model.recommend(histories=[[*trained, *items]], k=30)
+    known = want.items[0] >= 0
+    ids = model.items_.ids[want.items[0][known]].tolist()
+    assert after == pytest.approx(dict(zip(ids, want.scores[0][known].tolist(), strict=True)), rel=1e-4, abs=1e-5)
+    assert any(abs(after[item] - before[item]) > 1e-3 for item in after)
 
 
 def test_enough_feedback_turns_a_user_around(start):
@@ -61,8 +79,9 @@ def test_feedback_survives_a_restart(start):
 
 def test_items_that_no_model_knows_are_kept_for_the_next_fit(start):
     running = start("a")
-    assert running.post("/feedback", {"user": 3, "item": 4711}).status_code == 200
-    assert running.ok("/recommend", user=3)["events"] == 0
+    answer = running.post("/feedback", {"events": [{"user": 3, "item": 4711}, {"user": 3, "item": 1}]}).json()
+    assert answer == {"accepted": 2, "unknown": [4711]}
+    assert running.ok("/recommend", user=3)["events"] == 1
     assert "3,4711,1.0," in running.client.get("/feedback", headers=bearer()).text
 
 

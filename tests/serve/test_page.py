@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import corank as cr
-from service_tools import TOKEN, ServiceProcess
+from service_tools import TOKEN, ServiceProcess, bearer
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -210,6 +211,17 @@ def test_feedback_changes_the_list(page, service):
     assert f"{first}" in page.inner_text("#history")
 
 
+def test_a_user_who_is_known_by_feedback_alone(page, service):
+    """The id is typed: it has no suggestion."""
+    body = {"events": [{"user": 9001, "item": item} for item in (2, 4)]}
+    assert service.client.post("/feedback", json=body, headers=bearer()).status_code == 200
+    page.fill("#user", "9001")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#lists .title")
+    assert page.locator("#history li.new").all_inner_texts()[0].startswith("Even Film 4")
+    assert titles(page)[0].startswith("Even")
+
+
 def test_an_item_and_its_neighbours(page, service):
     page.click("nav >> text=Items")
     page.fill("#one", "even film 12")
@@ -259,6 +271,29 @@ def test_traffic(page, service):
     assert shown == 50  # what this page shows is no part of the comparison
 
 
+def test_where_reading_needs_the_token_the_page_asks_for_it(browser, folder):
+    """Without the token the page holds neither models nor figures; with it, all views work, the report's frame too."""
+    words = ("--host", "0.0.0.0", "--results", "results", "--store", "protected.sqlite")
+    with ServiceProcess(folder, *words) as running:
+        without = httpx.Client(base_url=running.url)
+        assert "a ranks best" not in without.get("/").text
+        assert [without.get(path).status_code for path in ("/", "/board", "/report", "/models")] == [200, 401, 401, 401]
+        page = browser.new_page()
+        page.goto(running.url)
+        page.wait_for_selector("#message:not([hidden])")
+        assert "token" in page.inner_text("#message")
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]")
+        like(page, "Even Film 2")
+        page.click("nav >> text=Comparison")
+        assert page.inner_text("#board .verdict") == "a ranks best."
+        page.click("#figures summary")
+        page.frame_locator("#figures iframe").locator("h1").wait_for()
+        page.close()
+        without.close()
+
+
 def test_mistakes_are_sentences(page, service):
     page.goto(f"{service.url}/#/person?user=4711")
     page.wait_for_selector("#message:not([hidden])")
@@ -288,6 +323,7 @@ def test_on_a_phone_nothing_is_cut_off(page, service):
         page.goto(f"{service.url}/#/{view}")
         page.wait_for_timeout(400)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
+        assert page.evaluate("new Set([...document.querySelectorAll('nav a')].map(e => e.offsetTop)).size") == 1, view
     page.goto(f"{service.url}/#/person?user=7")
     page.wait_for_selector("#lists .title")
     small = page.evaluate(

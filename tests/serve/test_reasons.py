@@ -80,6 +80,18 @@ def test_rules_over_labels(service):
         assert says in answer.json()["detail"]
 
 
+def test_a_value_that_no_item_has_is_named_in_the_answer(service):
+    """A mistyped genre is an empty list, and the answer says why; the log does not hold it."""
+    answer = service.post("/recommend", {"user": 3, "where": {"genre": ["Comdy"]}}).json()
+    assert answer["items"] == []
+    assert answer["notes"] == ["no item has genre = 'Comdy'; did you mean 'Comedy'?"]
+    answer = service.post("/recommend", {"user": 3, "where": {"genre": {"not": "Comdy"}, "year": {"min": 0}}}).json()
+    assert len(answer["items"]) == 10
+    assert "Comdy" in answer["notes"][0]
+    assert "notes" not in service.ok("/recommend", user=3, where='{"genre": "Comedy"}')
+    assert "Comdy" not in service.log_text()
+
+
 def test_models_tell_their_labels(service):
     labels = {one["name"]: one for one in service.ok("/models")["models"][0]["labels"]}
     assert labels["genre"] == {"name": "genre", "kind": "texts", "values": ["Comedy", "Drama", "Horror"]}

@@ -184,6 +184,11 @@ def _popular(found):
     return [one["item"] for one in sorted(found, key=lambda one: -one["rows"])]
 
 
+def test_search_by_words_in_any_order(service):
+    assert [one["title"] for one in service.ok("/items", q="film, even 12")["items"]] == ["Even Film 12"]
+    assert service.ok("/items", q="film nothing")["items"] == []
+
+
 def test_history_of_a_user(service, model):
     answer = service.ok("/history", user=3)
     at = model.seen_indptr_

@@ -201,12 +201,15 @@ def test_a_removed_sqlite_file_is_not_written_to(tmp_path):
         ("feedback", "is not the URL of a store"),
         ("sqlite://", "must be a file"),
         ("mysql://localhost/x", "kind 'mysql' is not supported"),
-        ("sqlite:////proc/nothing/here.sqlite", "cannot open the feedback store"),
+        ("sqlite:///{folder}", "is a folder: give a file in it, such as .*/feedback.sqlite"),
+        ("sqlite:////proc/nothing/here.sqlite", "cannot open the feedback store .* in a folder that can be written to"),
         ("postgresql://ann:secret@127.0.0.1:1/x", r"cannot open the feedback store postgresql://ann:\*\*\*@"),
+        ("postgres://ann:secret@127.0.0.1:1/x", "check the URL, and that the database runs"),
     ],
 )
-def test_wrong_urls_get_a_sentence_without_the_password(url, says):
-    if url.startswith("postgresql"):
+def test_wrong_urls_get_a_sentence_without_the_password(url, says, tmp_path):
+    url = url.format(folder=tmp_path)
+    if url.startswith("postgres"):
         pytest.importorskip("psycopg")
     with pytest.raises(cr.CorankError, match=says) as error:
         Store(url)

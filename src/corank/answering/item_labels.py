@@ -44,5 +44,12 @@ def attached(model: M, table: Any) -> M:
     titles = labels.columns.get("title")
     if titles is not None:
         out.titles_ = [title or "" for title in titles.listed()]
-    out.labels_ = Labels({**model.labels_.columns, **labels.without("title").columns})
+    known_values = [column.listed() for column in model.labels_.columns.values()]
+    new = {
+        name: column
+        for name, column in labels.without("title").columns.items()
+        # A column without a name, such as the genres of MovieLens' movies.dat, may be one that the model has.
+        if not (name.isdigit() and column.listed() in known_values)
+    }
+    out.labels_ = Labels({**model.labels_.columns, **new})
     return out

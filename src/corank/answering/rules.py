@@ -29,11 +29,13 @@ from ..errors import CorankError, show, suggest
 if TYPE_CHECKING:
     from ..model import Model
 
-logger = logging.getLogger("corank")
+logger = logging.getLogger("corank.rules")
 
 Where = Mapping[str, Any] | Sequence[Mapping[str, Any]]  # a sequence: all of them must hold
 Mask = NDArray[np.bool_]
 DEEP = 8  # rules within rules
+TOLD = 3  # texts that no item has, of one request
+SEARCHED = 5_000  # most texts of a label among which a near one is looked for: it takes long
 _CLAUSE = re.compile(r"\s*(?P<name>[^<>=!]*?)\s*(?P<sign>!=|>=|<=|==|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
@@ -44,8 +46,9 @@ def allowed_items(model: Model, where: Where) -> Mask:
     where : label -> rule, or a list of such mappings, all of which must hold.
     """
     out = np.ones(len(model.items_), np.bool_)
-    parts = list(where) if isinstance(where, list | tuple) else [where]
-    for rules in parts:
+    for sentence in unmatched(model, where):
+        logger.warning("%s", sentence)
+    for rules in _parts(where):
         if not isinstance(rules, Mapping):
             raise CorankError(
                 f"where={show(where)} is not a set of rules: give a mapping from labels to rules, such as "
@@ -54,6 +57,32 @@ def allowed_items(model: Model, where: Where) -> Mask:
         for name, rule in rules.items():
             out &= _matches(label_of(model, name), name, rule)
     return out
+
+
+def unmatched(model: Model, where: Where) -> list[str]:
+    """A sentence for each text of the rules that no item has: it matches nothing, and is probably mistyped."""
+    out: list[str] = []
+    for rules in _parts(where):
+        for name, rule in rules.items() if isinstance(rules, Mapping) else ():
+            column = label_of(model, name)
+            if column.kind in ("text", "texts"):
+                words = column.words if len(column.words) <= SEARCHED else ()
+                for text in [text for text in _texts(rule) if _code(column, text) < 0][: TOLD - len(out)]:
+                    near = suggest(text, words).split("; known")[0]
+                    out.append(f"no item has {name} = {show(text)}{near}")
+    return out
+
+
+def _parts(where: Where) -> Sequence[Any]:
+    return list(where) if isinstance(where, list | tuple) else [where]
+
+
+def _texts(rule: Any, depth: int = 0) -> list[str]:
+    """The texts of a rule that stand for a value, rather than for an end of a range."""
+    if isinstance(rule, Mapping):
+        return _texts(rule["not"], depth + 1) if set(rule) == {"not"} and depth <= DEEP else []
+    several = rule if isinstance(rule, list | set | frozenset | np.ndarray) else [rule]
+    return [text for text in map(plain, several) if isinstance(text, str)]
 
 
 def label_of(model: Model, name: Any) -> Column:
@@ -113,7 +142,9 @@ def _equal(column: Column, name: str, value: Any) -> Mask:
         return np.isnan(column.values) if column.kind == "number" else column.values < 0
     if column.kind in ("number", "flag"):
         return np.asarray(column.values == _number(column, name, value))
-    code = _code(column, name, value)
+    if not isinstance(value, str):
+        raise _wrong_kind(column, name, value)
+    code = _code(column, value)
     if column.ends is None:
         return np.asarray(column.values == code) & (code >= 0)
     out = np.zeros(_rows(column), np.bool_)
@@ -159,16 +190,10 @@ def _number(column: Column, name: str, value: Any) -> float:
     return number
 
 
-def _code(column: Column, name: str, value: Any) -> int:
-    """The code of a text; a text that no item has matches nothing, and is reported."""
-    if not isinstance(value, str):
-        raise _wrong_kind(column, name, value)
-    at = bisect_left(column.words, value)
-    if at < len(column.words) and column.words[at] == value:
-        return at
-    near = suggest(value, column.words).split("; known")[0]
-    logger.warning("no item has %s = %s%s", name, show(value), near)
-    return -1
+def _code(column: Column, text: str) -> int:
+    """The code of a text; -1 for one that no item has."""
+    at = bisect_left(column.words, text)
+    return at if at < len(column.words) and column.words[at] == text else -1
 
 
 def _wrong_kind(column: Column, name: str, value: Any) -> CorankError:

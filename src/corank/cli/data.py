@@ -51,6 +51,10 @@ def synth(args: Args) -> None:
     if out.suffix.lower() in (".parquet", ".pq", ".gz", ".zst", ".zip"):
         raise CorankError(f"{out}: synthetic data is written as CSV, so a name that ends in .csv: choose one with -o")
     writable(out.parent, out)
+    if args.labels is not None:
+        if args.kind != "realistic":
+            raise CorankError("--labels is an option of `realistic` only: the items of the others have no labels")
+        writable(Path(args.labels).parent, Path(args.labels))
     if args.rows is not None and args.kind != "realistic":
         raise CorankError(
             "--rows is an option of `realistic` only: the other generators derive it from users, items and their sizes"
@@ -62,3 +66,8 @@ def synth(args: Args) -> None:
     with replacing(out) as part:
         pl.DataFrame(columns).write_csv(part)
     say(f"{len(data):,} rows written to {out}")
+    if args.labels is not None:
+        table = {"item": data.items.ids, **(data.item_labels or {})}
+        with replacing(Path(args.labels)) as part:
+            pl.DataFrame({name: list(column) for name, column in table.items()}).write_csv(part)
+        say(f"{len(data.items):,} items written to {args.labels}")

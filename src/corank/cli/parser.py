@@ -202,6 +202,7 @@ def _model_and_data_commands(command: Command) -> None:
     synth.add_argument("--users", type=int)
     synth.add_argument("--items", type=int)
     synth.add_argument("--rows", type=int, help="realistic only")
+    synth.add_argument("--labels", metavar="CSV", help="also a table of the items: titles and groups; realistic only")
     synth.add_argument("--seed", type=int, default=0)
     synth.set_defaults(run=data_commands.synth)
 

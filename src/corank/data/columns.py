@@ -34,6 +34,7 @@ class Wording:
     least: str = "a user and an item"  # what a row must have
     roles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # role -> its name here, where that differs
     to: str = ""  # where to name a separator or a column, if not in the call at hand
+    split: str = ""  # what to do where only one column is found, if not to name the separator
 
     def role(self, role: str) -> str:
         return self.roles.get(role, role)

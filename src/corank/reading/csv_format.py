@@ -181,6 +181,6 @@ def _is_graph(layout: Layout, chosen: Mapping[str, str]) -> bool:
 def _one_column(path: Path, text: str, why: str, wording: Wording) -> CorankError:
     shown = shorten(text.lstrip("\r\n").split("\n", 1)[0].strip())
     return CorankError(
-        f"only one column was found in file '{path}', whose first line is {shown!r}, as {why}: say separator=..."
-        f"{wording.to or ' (on the command line --separator ...)'}"
+        f"only one column was found in file '{path}', whose first line is {shown!r}, as {why}: "
+        + (wording.split or f"say separator=...{wording.to or ' (on the command line --separator ...)'}")
     )

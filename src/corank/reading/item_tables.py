@@ -15,7 +15,12 @@ from .frames import polars_columns
 from .parquet import is_parquet, parquet_columns, parquet_names
 from .text_files import existing_file
 
-ITEMS = Wording(rows="items", least="an item id and a label")
+ITEMS = Wording(
+    rows="items",
+    least="an item id and a label",
+    split="a table of items has at least two, the id and a label such as the title, separated by commas or tabs (with "
+    "another separator, read it by item_table(..., separator=...))",
+)
 
 
 def item_table(source: Any, *, item: str | None = None, separator: str | None = None) -> ItemTable:

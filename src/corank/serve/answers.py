@@ -15,7 +15,8 @@ import numpy as np
 from ..answering.diversity import recommend_diverse
 from ..answering.newer import continued
 from ..answering.ranking import Ranking
-from ..data import CSR, row_ends
+from ..answering.rules import unmatched
+from ..data import CSR, Vocab, row_ends
 from ..errors import CorankError
 from ..model import Model
 from .catalogue import code_of, parse
@@ -64,6 +65,7 @@ class Answer:
     events: int  # known items of the history and of stored feedback that the list is based on
     skipped: list[Any]  # items of the history that the model does not know
     stale: bool  # the feedback store could not be asked
+    notes: list[str]  # what is probably mistyped
 
 
 @dataclass(slots=True)
@@ -111,14 +113,14 @@ class Answerer:
             if user is not None:
                 out.user = code_of(users, user, "a user")
             for item, value in recent.liked:
-                self._add(out, _stored_code(items, item), value)
+                self._add(out, stored_code(items, item), value)
             for item, value in history:
                 code = code_of(items, item, "an item")
                 if code < 0:
                     out.skipped.append(item)
                 else:
                     self._add(out, code, value)
-            out.hidden = [code for code in (_stored_code(items, item) for item in recent.hidden) if code >= 0]
+            out.hidden = [code for code in (stored_code(items, item) for item in recent.hidden) if code >= 0]
         except CorankError as why:
             raise refused(why) from None
         if out.user < 0 and not out.items:
@@ -162,6 +164,8 @@ class Answerer:
         asked = batch[group[0][0]]
         try:
             ranking = self._ranked([one for _, one in group], width, asked)
+            where = asked.rules.options.get("where")
+            notes = unmatched(self.model, where) if where else []
         except Exception as why:
             if len(group) > 1 and not isinstance(why, CorankError):
                 for single in group:
@@ -177,7 +181,7 @@ class Answerer:
             found = codes[row][:k]
             if found and found[-1] < 0:  # fewer items than asked for
                 found = [code for code in found if code >= 0]
-            answers[at] = Answer(found, scores[row][: len(found)], len(one.items), one.skipped, stale)
+            answers[at] = Answer(found, scores[row][: len(found)], len(one.items), one.skipped, stale, notes)
 
     def _ranked(self, group: Sequence[Known], width: int, asked: Asked) -> Ranking:
         options = dict(asked.rules.options)
@@ -190,9 +194,9 @@ class Answerer:
         return recommend_diverse(self.model, asked.rules.diversity, k=width, **options)
 
 
-def _stored_code(items: Any, text: str) -> int:
-    """The code of an item that the store has as text; -1 if this model cannot know it."""
+def stored_code(items: Vocab, item: Any) -> int:
+    """The code of an item of the store or of feedback; -1 if this model cannot know it."""
     try:
-        return code_of(items, text, "an item")
+        return code_of(items, item, "an item")
     except CorankError:
         return -1

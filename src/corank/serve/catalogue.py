@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from ..model import Model
 
 RESERVED = ("item", "title", "score", "rows", "reasons", "rest", "share", "contribution")  # names in answers
 OFFERED = 100  # values of a label that the page offers
+WORD = re.compile(r"\w+")
 HITS = 2_000  # of a search, from which the best are chosen
 
 
@@ -68,12 +70,15 @@ class Catalogue:
         return found
 
     def items(self, text: str, most: int) -> list[dict[str, Any]]:
-        """The items with a text in their title or id, the best matches first; of equal ones the most popular."""
+        """The items with a text in their title or id, the best matches first; of equal ones the most popular.
+
+        Where there are none, those with all of its words: "the matrix" is "Matrix, The".
+        """
         wanted = text.strip().casefold()
         if not wanted:
             codes = np.argsort(-self._rows, kind="stable")[:most].tolist()
         else:
-            hits = self._hits(wanted)
+            hits = self._hits(wanted) or self._with_words(WORD.findall(wanted))
             codes = sorted(hits, key=lambda code: (self._distance(code, wanted), -self._rows[code], code))[:most]
         return [{**self.item(code), "rows": int(self._rows[code])} for code in codes]
 
@@ -127,6 +132,14 @@ class Catalogue:
             found.append(code)
             at = text.find(wanted, int(begins[code + 1]))
         return found
+
+    def _with_words(self, words: list[str]) -> list[int]:
+        """The items whose title or id holds all of the words."""
+        if len(words) < 2:
+            return []
+        text, begins = self._words
+        hits = self._hits(max(words, key=len))
+        return [code for code in hits if all(word in text[begins[code] : begins[code + 1]] for word in words)]
 
     def _distance(self, code: int, wanted: str) -> int:
         """0 for an id or title that is the text, 1 where the title begins with it, 2 at a word, 3 elsewhere."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import CorankError
 from . import schemas
+from .answers import stored_code
 from .catalogue import parse
 from .metrics import Metrics
 from .problems import Problem, refused, unavailable
@@ -31,7 +32,7 @@ class Feedback:
         self.counts: Counter[tuple[str, str]] = Counter()  # since they were last written to the store
         self.writer = None if store is None else Writer(store)
 
-    async def accept(self, events: Sequence[schemas.FeedbackEvent]) -> int:
+    async def accept(self, events: Sequence[schemas.FeedbackEvent]) -> dict[str, Any]:
         """Store events; when this returns, they are on disk and part of the next answer."""
         rows = [self._event(one) for one in events]
         await self._write(rows)
@@ -40,7 +41,13 @@ class Feedback:
             if row.event in LIKED and row.model is not None:
                 self.counts[row.model, CLICKED] += 1
                 self.metrics.clicked.labels(row.model).inc()
-        return len(rows)
+        unknown = dict.fromkeys(one.item for one in events if not self._known(one.item))
+        return {"accepted": len(rows)} | ({"unknown": list(unknown)} if unknown else {})
+
+    def _known(self, item: Any) -> bool:
+        """Whether any model has an item."""
+        vocabs = (one.model.items_ for one in self.registry.models.values())
+        return any(stored_code(vocab, item) >= 0 for vocab in vocabs)
 
     async def forget(self, user: str) -> None:
         """Delete all feedback of a user."""

@@ -71,6 +71,7 @@ def take_over(log: Log) -> None:
         logger.handlers = [handler] if name in ("corank", "uvicorn") else []
         logger.propagate = name not in ("corank", "uvicorn")
     logging.getLogger("corank").setLevel(logging.WARNING)
+    logging.getLogger("corank.rules").setLevel(logging.ERROR)  # about values of a request, which the answer tells
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("uvicorn.access").disabled = True
 

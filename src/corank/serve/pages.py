@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import time
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -34,13 +36,18 @@ def pages(service: Service) -> APIRouter:
     folder = None if service.settings.results is None else Path(service.settings.results)
     board = None if folder is None else read_board(folder)
     files = static_files()
+    protected = service.settings.reads_need_token
 
     @router.get("/")
     async def page() -> Response:
-        text = environment().get_template("page.html.jinja")
-        models = service.registry.listed()
-        made = text.render(models=models, board=board, writable=service.settings.writable, version=__version__)
-        return Response(made.encode("utf-8", "replace"), media_type="text/html")
+        """The page itself holds no data: its scripts ask for that, with the token where reading needs it."""
+        return _rendered("page.html.jinja", writable=service.settings.writable, version=__version__)
+
+    @router.get("/board")
+    async def comparison() -> Response:
+        if board is None:
+            raise Problem(404, "there is no comparison: start the service with --results DIR, its folder")
+        return _rendered("board.html.jinja", board=board, ticket=ticket_of(service.token))
 
     @router.get("/static/{name}")
     async def static(name: str, request: Request) -> Response:
@@ -54,10 +61,15 @@ def pages(service: Service) -> APIRouter:
 
     @router.get("/about")
     async def about() -> Response:
-        return answer({"writable": service.settings.writable, "version": __version__})
+        about = {"writable": service.settings.writable, "version": __version__, "board": board is not None}
+        return answer(about)
 
     @router.get("/report")
-    async def report() -> Response:
+    async def report(ticket: str = "") -> Response:
+        if protected and not any(
+            hmac.compare_digest(ticket.encode(), ticket_of(service.token, ago).encode()) for ago in (0, 1)
+        ):
+            raise Problem(401, "open the report from the page, after the token is given there")
         path = None if folder is None else folder / "report.html"
         if path is None or not path.is_file() or path.stat().st_size > LARGEST:
             raise Problem(404, "there is no report: start the service with --results DIR, the folder of a comparison")
@@ -65,6 +77,17 @@ def pages(service: Service) -> APIRouter:
         return Response(path.read_bytes(), media_type="text/html", headers=headers)
 
     return router
+
+
+def ticket_of(token: bytes | None, ago: int = 0) -> str:
+    """What opens the report for an hour: a frame of the page cannot send the token. ago : hours."""
+    hour = int(time.time() // 3600) - ago
+    return hmac.new(token or b"", b"report %d" % hour, hashlib.sha256).hexdigest()
+
+
+def _rendered(name: str, **values: Any) -> Response:
+    text = environment().get_template(name).render(**values)
+    return Response(text.encode("utf-8", "replace"), media_type="text/html")
 
 
 @cache

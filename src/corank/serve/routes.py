@@ -150,7 +150,7 @@ def writing(service: Service) -> APIRouter:
         ],
     ) -> Response:
         events = body.events if isinstance(body, schemas.FeedbackBatch) else [body]
-        return answer({"accepted": await service.feedback.accept(events)})
+        return answer(await service.feedback.accept(events))
 
     @router.get(
         "/feedback",

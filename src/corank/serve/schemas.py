@@ -198,6 +198,7 @@ class Recommended(BaseModel):
         default_factory=list, description="items of the history that the model does not know"
     )
     stale: bool = Field(False, description="feedback may be missing: the store could not be asked")
+    notes: list[str] = Field(default_factory=list, description="values of `where` that no item has: probably mistyped")
 
 
 class Reason(Item):
@@ -258,6 +259,9 @@ class History(BaseModel):
 
 class Stored(BaseModel):
     accepted: int = Field(description="events that are stored for good")
+    unknown: list[int | str] = Field(
+        default_factory=list, description="items that no model knows: their events count once a model does"
+    )
 
 
 class Label(BaseModel):

@@ -98,6 +98,8 @@ class Service:
             out["skipped"] = answer.skipped
         if answer.stale:
             out["stale"] = True
+        if answer.notes:
+            out["notes"] = answer.notes
         return out
 
     async def similar(self, request: schemas.SimilarQuery) -> dict[str, Any]:

@@ -64,6 +64,10 @@ class Settings:
         return is_loopback(self.host)
 
     @property
+    def reads_need_token(self) -> bool:
+        return not self.loopback and not self.open_reads
+
+    @property
     def writable(self) -> bool:
         return self.token_file is not None
 
@@ -74,6 +78,12 @@ class Settings:
         for name in self.models:
             check_name(name)
         check_shares(self.shares, self.models)
+        default = next(iter(self.models))
+        if default in self.shares:
+            raise CorankError(
+                f"a share is given to {default}, the default model, which has the users that are left: give the others "
+                "their shares"
+            )
         if not 0 <= self.port <= 65_535:
             raise CorankError(f"--port {self.port}: a port is a number from 0 to 65,535")
         if not 1 <= self.workers <= 256:

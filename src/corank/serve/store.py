@@ -96,7 +96,10 @@ class Store:
             if self.file is not None:
                 self._inode = self.file.stat().st_ino
         except (sa.exc.SQLAlchemyError, OSError) as why:
-            raise CorankError(f"cannot open the feedback store {self.shown}: {_reason(why)}") from None
+            remedy = "give a SQLite file in a folder that can be written to"
+            if self.file is None:
+                remedy = "check the URL, and that the database runs and can be reached"
+            raise CorankError(f"cannot open the feedback store {self.shown}: {_reason(why)}; {remedy}") from None
 
     @property
     def up(self) -> bool:
@@ -255,14 +258,19 @@ def _engine(url: str) -> sa.Engine:
             f"{show(without_password(url))} is not the URL of a store: give sqlite:///feedback.sqlite or "
             "postgresql://user:password@host/database"
         ) from None
-    kind = parsed.get_backend_name()
+    kind = parsed.drivername.partition("+")[0]
     if kind == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise CorankError("the feedback store must be a file, so that it survives: give sqlite:///feedback.sqlite")
+        if Path(parsed.database).is_dir():
+            raise CorankError(
+                f"the feedback store {parsed.database} is a folder: give a file in it, such as "
+                f"{Path(parsed.database) / 'feedback.sqlite'}"
+            )
         engine = sa.create_engine(parsed, connect_args={"timeout": TURN})
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
-    if kind != "postgresql":
+    if kind not in ("postgresql", "postgres"):
         raise CorankError(f"a store of kind {kind!r} is not supported: give sqlite:///FILE or postgresql://...")
     arguments = {
         "connect_timeout": WAIT,

@@ -23,7 +23,7 @@ async function ask(path, options = {}) {
     if (why.name === "AbortError") throw why;
     throw new Refused(0, "The service does not answer.");
   }
-  const body = answer.status === 204 ? null : await answer.json().catch(() => null);
+  const body = await (options.text && answer.ok ? answer.text() : answer.json().catch(() => null));
   if (!answer.ok) throw new Refused(answer.status, (body && body.detail) || `The service answered ${answer.status}.`);
   return body;
 }
@@ -32,6 +32,9 @@ export const get = (path, query = {}, signal) => {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
   return ask(`${path}?${new URLSearchParams(given)}`, { signal });
 };
+
+// A piece of the page, in which the service has escaped every text.
+export const piece = (path) => ask(path, { text: true });
 
 export const post = (path, body, signal) =>
   ask(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal });

@@ -4,8 +4,9 @@ import { fill, make, say } from "./dom.js";
 
 const PAUSE = 120; // milliseconds without a key before the service is asked
 
-export function combobox(input, find, choose) {
-  // find(text, signal) -> [{ value, text, hint }]; choose(one) is called with the suggestion that was taken
+export function combobox(input, find, choose, otherwise) {
+  // find(text, signal) -> [{ value, text, hint }]; choose(one) is called with the suggestion that was taken,
+  // otherwise(text) with a text that has none
   const list = document.getElementById(input.getAttribute("aria-controls"));
   const search = latest();
   let found = [];
@@ -79,6 +80,7 @@ export function combobox(input, find, choose) {
         at = 0;
       }
       if (found.length) take(Math.max(at, 0));
+      else if (otherwise && input.value.trim()) otherwise(input.value.trim());
       else say(`Nothing is called “${input.value.trim()}”.`);
     }
   });

@@ -23,6 +23,12 @@ export function bar(share) {
   return make("div", { class: "bar", "aria-hidden": "true" }, inner);
 }
 
+// Models to choose from, after the choices that are there.
+export function choices(select, models) {
+  const named = (one) => (one.kind === one.name ? one.name : `${one.name} (${one.kind})`);
+  select.append(...models.map((one) => make("option", { value: one.name }, named(one))));
+}
+
 // The labels of an item as a short text: 1995 · Comedy, Drama
 export function labelled(item) {
   const own = ["item", "title", "score", "rows", "reasons"];

@@ -1,13 +1,14 @@
 // One item: its labels and the items most like it.
 import { get, latest, Refused } from "./api.js";
 import { combobox } from "./combobox.js";
-import { $, bar, fill, labelled, make, say, titleOf } from "./dom.js";
+import { $, bar, choices, fill, labelled, make, say, titleOf } from "./dom.js";
 import { findItems } from "./person.js";
 
 const asking = latest();
 let current = "";
 
-export function start() {
+export function start(models) {
+  choices($("item-model"), models);
   const go = (id) => (location.hash = `#/item?item=${encodeURIComponent(id)}`);
   combobox($("one"), findItems, (one) => go(one.value.item));
   $("one").form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,6 +1,6 @@
 // The views of the page and their addresses: #/person?user=5, #/item?item=7, #/board, #/traffic.
-import { get, Refused, token } from "./api.js";
-import { $, say } from "./dom.js";
+import { get, piece, Refused, token } from "./api.js";
+import { $, number, say } from "./dom.js";
 import * as item from "./item.js";
 import * as person from "./person.js";
 import { watch } from "./traffic.js";
@@ -35,6 +35,11 @@ function access(begin) {
     say(token.get() ? "The token is used from now on, in this tab." : "No token is used.", false);
     await begin();
   });
+}
+
+async function comparison() {
+  $("board-content").innerHTML = await piece("/board");
+  $("board-link").hidden = false;
   const figures = $("figures");
   if (figures)
     figures.addEventListener("toggle", () => {
@@ -49,8 +54,12 @@ async function begin() {
   try {
     if (!started) {
       const about = await get("/about");
-      await person.start(about);
-      item.start();
+      const { models } = await get("/models");
+      const [first] = models;
+      $("served").textContent = `${models.length} model${models.length === 1 ? "" : "s"} · ${number(first.users)} users · ${number(first.items)} items`;
+      if (about.board) await comparison();
+      person.start(about, models);
+      item.start(models);
       started = true;
       window.addEventListener("hashchange", show);
     }

@@ -1,7 +1,7 @@
 // Recommendations for a user or for things that are liked, with reasons, by one model or by two.
 import { get, latest, post, Refused, token } from "./api.js";
 import { combobox } from "./combobox.js";
-import { $, bar, fill, labelled, make, number, percent, say, titleOf } from "./dom.js";
+import { $, bar, choices, fill, labelled, make, number, percent, say, titleOf } from "./dom.js";
 import { offer, rules } from "./filters.js";
 
 const REASONS = 3; // shown per item
@@ -16,11 +16,15 @@ const asking = latest();
 let models = [];
 let writable = false;
 
-export async function start(options) {
+export function start(options, served) {
   writable = options.writable;
-  models = (await get("/models")).models;
+  models = served;
+  choices($("model"), models);
+  choices($("second"), models);
   offer(models[0], () => ask());
-  combobox($("user"), findUsers, (one) => go({ user: one.value, liked: [] }));
+  // Users who are known by their feedback alone have no suggestion.
+  const open = (user) => go({ user, liked: [] });
+  combobox($("user"), findUsers, (one) => open(one.value), open);
   combobox($("liked"), findItems, (one) => {
     $("liked").value = "";
     go({ user: "", liked: [...state.liked.filter((item) => item.item !== one.value.item), one.value] });

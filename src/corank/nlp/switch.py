@@ -29,14 +29,10 @@ class Handle:
     def __init__(self, tables: list[str], what: str) -> None:
         self.tables = tables
         self._what = what
-        self._hooks: list[tuple[Any, RemovableHandle]] = []
-
-    def _add(self, hook: Any, handle: RemovableHandle) -> None:
-        self._hooks.append((hook, handle))
+        self._hooks: list[RemovableHandle] = []
 
     def remove(self) -> None:
-        for hook, handle in self._hooks:
-            hook.on = False  # for a compiled model, which does not notice that a hook is gone
+        for handle in self._hooks:
             handle.remove()
         self._hooks = []
 
@@ -55,10 +51,10 @@ class InputHook:
     """Replaces the ids that a table is called with, while it is in training mode."""
 
     def __init__(self, replacement: Replacement) -> None:
-        self.replacement, self.on = replacement, True
+        self.replacement = replacement
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not (self.on and module.training):
+        if not module.training:
             return None
         if args:
             return (self.replacement(args[0]), *args[1:]), kwargs
@@ -70,10 +66,10 @@ class NoiseHook:
     """Adds uniform noise of the size alpha / sqrt(length x width) to looked-up vectors, while in training mode."""
 
     def __init__(self, alpha: float) -> None:
-        self.alpha, self.on = alpha, True
+        self.alpha = alpha
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if not (self.on and module.training):
+        if not module.training:
             return output
         size = self.alpha / (output.shape[-2] * output.shape[-1]) ** 0.5
         return output + torch.empty_like(output).uniform_(-size, size)
@@ -127,11 +123,12 @@ def apply_sse(
             raise CorankError(f"SSE on {table.name!r}: {why}") from None
         hooks.append((table.module, InputHook(replacement)))
     target = TargetHook.of(model, p_target) if p_target else None  # may refuse: before anything is changed
+    _let_compiler_see_hooks()
     handle = Handle([table.name for table in found], f"p={p:g}" + (f", p_target={p_target:g}" if target else ""))
     for module, hook in hooks:
-        handle._add(hook, module.register_forward_pre_hook(hook, with_kwargs=True))
+        handle._hooks.append(module.register_forward_pre_hook(hook, with_kwargs=True))
     if target is not None:
-        handle._add(target, target.module.register_forward_pre_hook(target, with_kwargs=True))
+        handle._hooks.append(target.module.register_forward_pre_hook(target, with_kwargs=True))
     return handle
 
 
@@ -146,10 +143,10 @@ def apply_neftune(model: nn.Module, alpha: float = 5.0, *, tables: Iterable[str]
     found = find(model, tables)
     for table in found:
         _check_new(table, NoiseHook, "NEFTune")
+    _let_compiler_see_hooks()
     handle = Handle([table.name for table in found], f"alpha={alpha:g}")
     for table in found:
-        hook = NoiseHook(float(alpha))
-        handle._add(hook, table.module.register_forward_hook(hook))
+        handle._hooks.append(table.module.register_forward_hook(NoiseHook(float(alpha))))
     return handle
 
 
@@ -159,13 +156,21 @@ def remove_sse(model: nn.Module) -> int:
     for module in model.modules():
         hooks: dict[int, Any]
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
-            ours = {key: hook for key, hook in hooks.items() if isinstance(hook, InputHook | TargetHook | NoiseHook)}
-            for key, hook in ours.items():
-                hook.on = False
+            ours = [key for key, hook in hooks.items() if isinstance(hook, InputHook | TargetHook | NoiseHook)]
+            for key in ours:
                 del hooks[key]
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
             count += len(ours)
     return count
+
+
+def _let_compiler_see_hooks() -> None:
+    """torch.compile takes hooks for fixed: code compiled without one would run on, for any model of the same class."""
+    import torch._dynamo.config
+
+    if torch._dynamo.config.skip_nnmodule_hook_guards:
+        torch._dynamo.config.skip_nnmodule_hook_guards = False
+        torch.compiler.reset()  # what was compiled before has no such guard
 
 
 def _check_probability(p: float, name: str) -> None:

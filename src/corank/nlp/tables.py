@@ -180,7 +180,8 @@ def _beside(table: Table) -> tuple[list[int], int] | None:
         except Exception as why:  # whatever a stranger's files may be, the configuration remains
             log.debug("no tokenizer beside %s: %s", name, why)
         else:
-            if max([known[1] - 1, *known[0]]) < table.size:
+            # Where files are missing, transformers makes a tokenizer of special tokens alone: it must fill the table.
+            if max([known[1] - 1, *known[0]]) < table.size < 2 * known[1]:
                 return known
     log.warning(
         "SSE on %r: without tokenizer=..., only the special tokens that the configuration of the model names are left "

@@ -6,6 +6,7 @@ expected cross-entropy (1 - p) loss(y) + p/N (loss(1) + ... + loss(N)).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,7 +62,7 @@ class TargetHook:
     """Replaces the labels that a model is called with, while it is in training mode."""
 
     def __init__(self, module: nn.Module, replacement: Replacement) -> None:
-        self.module, self.replacement, self.on = module, replacement, True
+        self.module, self.replacement = module, replacement
 
     @classmethod
     def of(cls, model: nn.Module, p: float) -> TargetHook:
@@ -73,7 +74,7 @@ class TargetHook:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         labels = kwargs.get("labels")
-        if not (self.on and module.training) or labels is None:
+        if not module.training or labels is None:
             return None
         kwargs = dict(kwargs)
         shift = getattr(module, "prepare_decoder_input_ids_from_labels", None)
@@ -104,6 +105,8 @@ def _headed(model: nn.Module) -> nn.Module:
 
 def _classes(model: Any) -> int:
     """How many classes the labels of a model have: the rows of its language head, or its number of labels."""
+    if "labels" not in inspect.signature(model.forward).parameters:
+        raise CorankError(f"p_target: {type(model).__name__} takes no labels: SSE on targets needs a model with a head")
     head = model.get_output_embeddings()
     size = getattr(head, "out_features", None) or getattr(getattr(head, "weight", None), "shape", [0])[0]
     size = int(size or getattr(model.config, "num_labels", 0))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: a team of BLAS threads in each would only wait
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+# The folders of tests/ can be imported, and transformers takes one of them for the library of the same name.
+sys.modules.setdefault("datasets", None)  # type: ignore[arg-type]
 
 import numpy as np
 import pytest

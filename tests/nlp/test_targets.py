@@ -74,9 +74,8 @@ class Rows(torch.utils.data.Dataset):
         return {"input_ids": IDS[at, :8], "labels": torch.tensor(at % 2)}
 
 
-def test_trainer(tmp_path, monkeypatch) -> None:
+def test_trainer(tmp_path) -> None:
     """On while training, in evaluation during training no replacement, off in the end; a second `train` works."""
-    monkeypatch.setattr("transformers.trainer.is_datasets_available", lambda: False)  # it finds the folder of our tests
     pytest.importorskip("accelerate")
     model = bert("BertForSequenceClassification", num_labels=2)
     args = transformers.TrainingArguments(

@@ -15,7 +15,10 @@ from .tools import ROOT
 
 PARTS = ("train", "dev", "test")
 LENGTH = {"sst2": 64, "movie_reviews": 256}  # tokens; longer documents are cut
-TEST_FOLDS, DEV_FOLDS = "89", "7"  # of the reviews: their names begin with the number of a fold, 100 files of each label
+TEST_FOLDS, DEV_FOLDS = (
+    "89",
+    "7",
+)  # of the reviews: their names begin with the number of a fold, 100 files of each label
 
 
 @dataclass(frozen=True)

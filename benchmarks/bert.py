@@ -83,7 +83,7 @@ def padded(texts: Texts, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def steps(model: nn.Module, texts: Texts, *, seed: int, epochs: int, lr: float, batch: int) -> Iterator[np.ndarray]:
-    """The rows of each step; around a step, gradients are cleared, clipped and followed: AdamW, warm-up, linear decay."""
+    """The rows of each step; what is around a step happens here: AdamW, clipped gradients, warm-up, linear decay."""
     rng = np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.01)
     total = epochs * -(-len(texts.ids) // batch)

@@ -73,7 +73,7 @@ def tokenised(name: str, tokenizer: Any) -> dict[str, Texts]:
 
 
 def chunks(tokenizer: Any, length: int = 128) -> Texts:
-    """The training texts of both sets without labels, in pieces of up to `length` tokens, for masked language models."""
+    """The training texts of both sets, without labels, in pieces of up to `length` tokens: for pre-training."""
     ids = []
     for name in LENGTH:
         for text, _ in raw(name)["train"]:

@@ -12,14 +12,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: a team of BLAS 
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
-# The folders of tests/ can be imported, and transformers takes one of them for the library of the same name.
-sys.modules.setdefault("datasets", None)  # type: ignore[arg-type]
-
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import corank as cr
+
+# The folders of tests/ can be imported, and transformers takes one of them for the library of the same name.
+sys.modules.setdefault("datasets", None)  # type: ignore[arg-type]
 
 # The first example of a test may compile a kernel.
 settings.register_profile("corank", deadline=None)

@@ -1,6 +1,6 @@
 """The theory of stochastic shared embeddings on trained models: Rademacher complexity, the bound, and embeddings.
 
-    python -m benchmarks.sse_theory          writes docs/results/sse-theory.md and its two pictures
+    python -m benchmarks.sse_theory [PART ...]       writes docs/results/sse-theory.md and its two pictures
 
 The loss of matrix factorisation, averaged over all replacements of a user and of an item, has a closed form: it needs
 the means and second moments of the two tables only. So everything here is exact, but for the draws of the signs and
@@ -12,9 +12,11 @@ the search for the worst parameters. Per rating r_ij, with u and v extended by t
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +25,11 @@ from torch import Tensor
 import corank as cr
 from corank.system.atomic import write_text
 
-from . import sse_pictures
+from . import records, sse_pictures
 from .tools import ROOT
 
+PARTS = ("ratios", "bound", "embeddings")
+KEPT = records.ROOT / "sse-theory"  # what each part has found
 PAGE = ROOT / "docs" / "results" / "sse-theory.md"
 PROBABILITIES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # of the simulation; the dissertation varies it as widely
 TRAINED = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the models whose bound is computed
@@ -150,13 +154,25 @@ def bound(data: cr.Dataset) -> list[list[str]]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
+    given = words.parse_args().parts or list(PARTS)
     root = Path(os.environ.get("CORANK_DATA") or ROOT.parent / "shared" / "data")
     data = cr.datasets.load("ml-1m", root=root)
-    found = simulation(data, cr.MF(**SETTING).fit(data))
-    write_text(PAGE.with_name("sse-rademacher.svg"), sse_pictures.ratios(PROBABILITIES, found) + "\n")
-    spread = sse_pictures.write_embeddings(root, PAGE.with_name("sse-embeddings.svg"))
-    write_text(PAGE, page(found, bound(data), spread))
+    for part in given:
+        found: Any
+        if part == "ratios":
+            found = {name: x.tolist() for name, x in simulation(data, cr.MF(**SETTING).fit(data)).items()}
+        elif part == "bound":
+            found = bound(data)
+        else:
+            found = sse_pictures.write_embeddings(root, PAGE.with_name("sse-embeddings.svg"))
+        KEPT.mkdir(parents=True, exist_ok=True)
+        write_text(KEPT / f"{part}.json", json.dumps(found) + "\n")
+    ratios, terms, spread = (json.loads((KEPT / f"{part}.json").read_text("utf-8")) for part in PARTS)
+    arrays = {name: np.array(x) for name, x in ratios.items()}
+    write_text(PAGE.with_name("sse-rademacher.svg"), sse_pictures.ratios(PROBABILITIES, arrays) + "\n")
+    write_text(PAGE, page(arrays, terms, spread))
 
 
 def page(found: dict[str, np.ndarray], terms: list[list[str]], spread: list[list[str]]) -> str:

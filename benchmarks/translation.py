@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from corank.nlp import apply_neftune, apply_sse
 from corank.nn.sse import sse
 
 from . import records
 from .tools import ROOT
-from .translation_data import Multi30k, Pairs, bleu, batches, statistics, tensors, training
-from .translation_model import BOS, EOS, PAD, UNK, Transformer, averaged, beam_search
+from .translation_data import Multi30k, Pairs, batches, bleu, statistics, tensors, training
+from .translation_model import BOS, EOS, PAD, UNK, SmoothedLoss, Transformer, averaged, beam_search
 
 FOLDER = records.ROOT / "translation"
 KEPT = ROOT / "out" / "translation"
@@ -106,10 +105,10 @@ def step(model: Transformer, optimizer: Any, pairs: Pairs, rows: Any, update: in
         hidden = model.decode(target, *model.encode(source))
         scores = model.scores(hidden[truth != PAD])  # (tokens, V)
     wanted = sse(truth[truth != PAD], scores.shape[1], options["p_target"])
-    loss = cross_entropy(scores.float(), wanted, label_smoothing=options["smoothing"])
+    loss = SmoothedLoss.apply(scores, wanted, options["smoothing"])
     loss.backward()
     optimizer.step()
-    return loss.item()
+    return float(loss.item())
 
 
 def translated(model: Transformer, data: Multi30k, part: str, beam: int = 5) -> tuple[dict[str, float], Any]:

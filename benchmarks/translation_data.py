@@ -87,8 +87,7 @@ def training(pairs: Pairs, tokens: int, seed: int, begin: int) -> Iterator[np.nd
     epoch, at = 0, 0
     while True:
         found = batches(pairs, tokens, np.random.default_rng([seed, epoch]))
-        for rows in found[max(0, begin - at) :]:
-            yield rows
+        yield from found[max(0, begin - at) :]
         at, epoch = at + len(found), epoch + 1
 
 

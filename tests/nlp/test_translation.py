@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -58,3 +59,14 @@ def test_loss_is_that_of_torch(smoothing) -> None:
     ours, torchs = SmoothedLoss.apply(scores, truth, smoothing), cross_entropy(scores, truth, label_smoothing=smoothing)
     torch.testing.assert_close(ours, torchs)
     torch.testing.assert_close(*(torch.autograd.grad(3 * loss, scores)[0] for loss in (ours, torchs)))
+
+
+def test_bleu_from_sums_is_that_of_sacrebleu() -> None:
+    sacrebleu = pytest.importorskip("sacrebleu")
+    from benchmarks.translation_data import statistics
+    from benchmarks.translation_page import corpus_bleu
+
+    ours = ["a man in a red hat walks his dog .", "two dogs run on the beach", "a girl sits"]
+    truth = ["a man in a blue hat walks the dog .", "two dogs are running on the beach", "a young girl is sitting"]
+    said = sacrebleu.metrics.BLEU(lowercase=True).corpus_score(ours, [truth]).score
+    assert corpus_bleu(np.array(statistics(ours, truth), float).sum(0)) == pytest.approx(said)

@@ -67,8 +67,9 @@ def weights() -> Path:
 
 
 def tokenizer() -> Any:
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, logging
 
+    logging.set_verbosity_error()  # which layers are new is known here
     return AutoTokenizer.from_pretrained(weights(), local_files_only=True)
 
 
@@ -104,7 +105,7 @@ def steps(model: nn.Module, texts: Texts, *, seed: int, epochs: int, lr: float, 
 
 def fine_tuned(start: Path | None, name: str, arm: str, seed: int, **changed: Any) -> dict[str, Any]:
     """Fine-tune and evaluate: the measures of development and test rows."""
-    from transformers import BertConfig, BertForSequenceClassification
+    from transformers import BertConfig, BertForSequenceClassification, BertModel
 
     setting = {**SETTINGS[name], **changed}
     options = ARMS[arm]
@@ -116,6 +117,9 @@ def fine_tuned(start: Path | None, name: str, arm: str, seed: int, **changed: An
         model = BertForSequenceClassification(BertConfig(**{**SMALL, **more}, num_labels=2))
     else:
         model = BertForSequenceClassification.from_pretrained(start, num_labels=2, local_files_only=True, **more)
+        if start.name.startswith("continued"):  # a masked language model has no pooling layer: that of the start
+            pooler = BertModel.from_pretrained(weights(), local_files_only=True).pooler
+            model.bert.pooler.load_state_dict(pooler.state_dict())
     began, losses = time.perf_counter(), []
     with contextlib.ExitStack() as on:
         if "p" in options:

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from corank.nlp import apply_sse
 
 from .tools import Table, best_of, versions
+from .translation_model import SmoothedLoss, Transformer
 
 SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 BERT = (32, 32)  # sentences, tokens
@@ -36,6 +37,22 @@ def bert() -> tuple[nn.Module, Callable[[], None]]:
     return model, step
 
 
+def translation() -> tuple[nn.Module, Callable[[], None]]:
+    """The Transformer of `benchmarks.translation`: a batch of 4,096 tokens on either side."""
+    model = Transformer(10_000)
+    source, target = torch.randint(4, 10_000, (2, 256, 16))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16):
+            scores = model(source, target).flatten(0, 1)
+        SmoothedLoss.apply(scores, target.flatten(), 0.1).backward()
+        optimizer.step()
+
+    return model, step
+
+
 def bag() -> tuple[nn.Module, Callable[[], None]]:
     """A bag of words: hardly any work beside the lookup, so the hardest case."""
     model = nn.Sequential(nn.EmbeddingBag(30_000, 128, mode="mean"), nn.Linear(128, 8))
@@ -50,9 +67,16 @@ def bag() -> tuple[nn.Module, Callable[[], None]]:
     return model, step
 
 
+MODELS = {
+    "translation, 4 layers, 256 x 16 tokens on either side": translation,
+    "BERT, 6 layers, 32 x 32 tokens": bert,
+    "bag of 100 words, batch of 256": bag,
+}
+
+
 def run(repeats: int = 30) -> Table:
     rows = []
-    for name, make in (("BERT, 6 layers, 32 x 32 tokens", bert), ("bag of 100 words, batch of 256", bag)):
+    for name, make in MODELS.items():
         model, step = make()
         model.train()
         step()

@@ -212,7 +212,7 @@ averaged over all replacements has a closed form, so that no replacement has to 
 The empirical Rademacher complexity is the mean, over vectors of random signs, of the largest |sum of sign times
 loss| over all parameters. SSE replaces the loss of each rating by its average over replacements. The table has the
 ratio with and without SSE, for users and items replaced with probability p each, on all ratings of MovieLens-1M
-({signs} vectors of signs) for two fixed sets of parameters, as the dissertation's figure has it (without the supremum); and
+({signs} vectors of signs) for two fixed sets of parameters (without the supremum, as in the dissertation's figure); and
 on {sample} of the ratings for the largest value that gradient ascent finds ({ascents} vectors of signs, {steps}
 steps from one start for either sign, rank 10, vectors no longer than {radius}): a lower bound of the supremum.
 

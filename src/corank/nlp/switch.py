@@ -168,7 +168,7 @@ def _let_compiler_see_hooks() -> None:
     """torch.compile takes hooks for fixed: code compiled without one would run on, for any model of the same class."""
     import torch._dynamo.config
 
-    if torch._dynamo.config.skip_nnmodule_hook_guards:
+    if getattr(torch._dynamo.config, "skip_nnmodule_hook_guards", False):
         torch._dynamo.config.skip_nnmodule_hook_guards = False
         torch.compiler.reset()  # what was compiled before has no such guard
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ import pytest
 from hypothesis import settings
 
 import corank as cr
+
+# The folders of tests/ can be imported, and transformers takes one of them for the library of the same name.
+sys.modules.setdefault("datasets", None)  # type: ignore[arg-type]
 
 # The first example of a test may compile a kernel.
 settings.register_profile("corank", deadline=None)

@@ -14,7 +14,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("errors", "system", "notebook"),
     ("params", "kernels", "nn"),
     ("data",),
-    ("reading", "graph", "cost"),
+    ("reading", "graph", "cost", "nlp"),
     ("model_file", "stored", "settings", "answering"),
     ("evaluation",),
     ("checkpoint", "training", "estimate", "model"),

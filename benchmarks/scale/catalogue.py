@@ -86,8 +86,7 @@ def section(found: dict[str, dict[str, Any]]) -> str:
         f"`sparse_ease` is the best of {', '.join(f'{reg:g}' for reg in REG)} on the validation rows, and `dim` of "
         "ELSA the best of 64 and 256; everything else is the default. Seconds and memory are those of the fit of that "
         f"setting. `ease` is measured up to {DENSE_UP_TO:,} items. ELSA (Vančura et al. 2022) is a plain "
-        "implementation of this benchmark, 20 epochs of Adam; it is not part of corank, because `sparse_ease` is "
-        "better in less time."
+        "implementation of this benchmark, 20 epochs of Adam; it is not part of corank."
     )
     return "\n\n".join(["## Large catalogues", note, md_table(heads, rows)])
 

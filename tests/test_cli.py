@@ -190,6 +190,8 @@ def test_models_and_data(run):
     assert "2,500" in out
     assert "ml-1m" in run("data list")[1]
     assert run("data synth markov -o m.csv --users 20 --items 9")[0] == 0
+    assert run("data synth realistic -o r.csv --users 50 --items 60 --rows 700 --labels items.csv")[0] == 0
+    assert set(cr.item_table("items.csv").labels.columns) == {"group", "title"}
     assert pl.read_csv("m.csv")["user"].n_unique() == 20
 
 
@@ -305,6 +307,7 @@ MISTAKES = [
     ("data describe nowhere.csv", "nowhere.csv"),
     ("data fetch ml-1n", "did you mean"),
     ("data synth markov -o x.csv --rows 5", "realistic"),
+    ("data synth markov -o x.csv --labels y.csv", "--labels is an option of `realistic` only"),
     ("data", "describe"),
     ("reproduce nothing", "no experiment"),
 ]

@@ -102,7 +102,12 @@ def test_other_origins_only_where_they_are_named(start):
     assert running.client.get("/recommend?user=1", headers=shop).headers["access-control-allow-origin"]
     assert "access-control-allow-origin" not in running.client.get("/recommend?user=1", headers=evil).headers
     asked = {**shop, "Access-Control-Request-Method": "POST"}
-    assert running.client.options("/feedback", headers=asked).status_code == 200
+    asked["Access-Control-Request-Headers"] = "authorization,content-type"
+    for other in (running, start("a", host="0.0.0.0", origins=("https://shop.example",))):  # no token comes with it
+        assert other.client.options("/feedback", headers=asked).status_code == 200
+        assert other.client.options("/recommend", headers=asked).status_code == 200
+    refused = running.client.options("/recommend", headers={**evil, "Access-Control-Request-Method": "POST"})
+    assert "access-control-allow-origin" not in refused.headers
 
 
 def test_bodies_that_are_too_large_are_refused(start):

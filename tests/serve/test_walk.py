@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -24,11 +25,20 @@ class Shell:
     """One shell for all blocks, as a reader has it."""
 
     def __init__(self, folder: Path) -> None:
+        programs = folder / "bin"
+        programs.mkdir()
+        for name, words in {"corank": "-m corank", "python3": ""}.items():
+            (programs / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words} "$@"\n')
+            (programs / name).chmod(0o755)
         self.process = subprocess.Popen(
-            ["bash"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ["bash"],
+            cwd=folder,
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        python = shlex.quote(sys.executable)
-        self.run(f'corank() {{ {python} -m corank "$@"; }}; python3() {{ {python} "$@"; }}')
 
     def run(self, commands: str) -> str:
         assert self.process.stdin

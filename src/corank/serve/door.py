@@ -116,7 +116,9 @@ class Door:
             raise Problem(421, "this service answers to localhost: use that name, or allow another with --allow-host")
         if length > self.limit:
             raise self._too_large()
-        writes = method not in ("GET", "HEAD", "OPTIONS", "POST") or (path == "/feedback" and method != "OPTIONS")
+        if method == "OPTIONS":  # browsers ask with it whether they may ask, and never send a token; it tells nothing
+            return
+        writes = method not in ("GET", "HEAD", "POST") or path == "/feedback"
         if not writes and (not self.token_for_reads or path in OPEN or path.startswith("/static/")):
             return
         token = self.service.token

@@ -89,7 +89,9 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as why:
-        raise CorankError(f"--host {settings.host}: {why.strerror or why}") from None
+        raise CorankError(
+            f"--host {settings.host}: {why.strerror or why}; give an address of this machine, such as 127.0.0.1"
+        ) from None
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

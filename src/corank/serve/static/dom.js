@@ -29,12 +29,19 @@ export function choices(select, models) {
   select.append(...models.map((one) => make("option", { value: one.name }, named(one))));
 }
 
+// A label in a short text: Comedy, Drama; a number says what it is, unless it is a year.
+function label(name, value) {
+  if (typeof value === "boolean") return value ? name : `not ${name}`;
+  if (typeof value === "number" && !/year/i.test(name)) return `${name} ${value}`;
+  return [].concat(value).join(", ");
+}
+
 // The labels of an item as a short text: 1995 · Comedy, Drama
 export function labelled(item) {
   const own = ["item", "title", "score", "rows", "reasons"];
   return Object.entries(item)
     .filter(([name, value]) => !own.includes(name) && value !== null && value !== "")
-    .map(([name, value]) => (typeof value === "boolean" ? (value ? name : `not ${name}`) : [].concat(value).join(", ")))
+    .map(([name, value]) => label(name, value))
     .join(" · ");
 }
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Model)
 
 
+RUNS = 1_000  # of old entries that stay neighbours: above, they are moved one by one
+
+
 class Growth:
     """An update in progress: the model as it was, and the rows as they are now, over the new vocabularies.
 
@@ -67,7 +70,16 @@ class Growth:
         shape = list(array.shape)
         shape[axis] = size
         out = np.zeros(shape, array.dtype)
-        out[(slice(None),) * axis + (places,)] = array
+        before = (slice(None),) * axis
+        cuts = np.flatnonzero(np.diff(places) != 1) + 1
+        if cuts.size > RUNS:
+            out[(*before, places)] = array
+            return out
+        for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), places.size], strict=True):
+            if stop > start:  # old entries that stay neighbours are moved together
+                out[(*before, slice(places[start], places[start] + stop - start))] = array[
+                    (*before, slice(start, stop))
+                ]
         return out
 
     def grown_with_means(self, array: Array, side: str) -> Array:

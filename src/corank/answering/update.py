@@ -70,16 +70,14 @@ class Growth:
         shape = list(array.shape)
         shape[axis] = size
         out = np.zeros(shape, array.dtype)
-        before = (slice(None),) * axis
+        to, old = np.moveaxis(out, axis, 0), np.moveaxis(array, axis, 0)
         cuts = np.flatnonzero(np.diff(places) != 1) + 1
         if cuts.size > RUNS:
-            out[(*before, places)] = array
+            to[places] = old
             return out
         for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), places.size], strict=True):
             if stop > start:  # old entries that stay neighbours are moved together
-                out[(*before, slice(places[start], places[start] + stop - start))] = array[
-                    (*before, slice(start, stop))
-                ]
+                to[places[start] : places[start] + stop - start] = old[start:stop]
         return out
 
     def grown_with_means(self, array: Array, side: str) -> Array:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Model)
 
 
+RUNS = 1_000  # of old entries that stay neighbours: above, they are moved one by one
+
+
 class Growth:
     """An update in progress: the model as it was, and the rows as they are now, over the new vocabularies.
 
@@ -67,7 +70,14 @@ class Growth:
         shape = list(array.shape)
         shape[axis] = size
         out = np.zeros(shape, array.dtype)
-        out[(slice(None),) * axis + (places,)] = array
+        to, old = np.moveaxis(out, axis, 0), np.moveaxis(array, axis, 0)
+        cuts = np.flatnonzero(np.diff(places) != 1) + 1
+        if cuts.size > RUNS:
+            to[places] = old
+            return out
+        for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), places.size], strict=True):
+            if stop > start:  # old entries that stay neighbours are moved together
+                to[places[start] : places[start] + stop - start] = old[start:stop]
         return out
 
     def grown_with_means(self, array: Array, side: str) -> Array:

@@ -174,8 +174,9 @@ class BSARec(LayeredModel):
     they predict. With `targets="all"` the filter of a token reads only the items up to it instead, and one pass
     predicts every position, at a fraction of the cost. The loss is the cross-entropy of the next item.
 
-    Differences from the released code: padding has no embedding (there it has that of its position), and matrices
-    start from Glorot's distribution.
+    Differences from the released code: padding has no embedding (there it has that of its position), matrices start
+    from Glorot's distribution and beta at 1 (there normal), and the first item of a sequence is no target (there it is
+    predicted from padding alone).
 
     Use it for short sequences over large catalogues, where it was the best of the published models (5-core Amazon
     data). An epoch costs about as many times that of `SASRec` as a sequence has items. Ratings are not used. Unseen

@@ -28,7 +28,7 @@ FILE = records.ROOT / "sse-bag.jsonl"
 PAGE = ROOT / "docs" / "results" / "sse-bag.md"
 SETS = {"sst2": "SST-2", "movie_reviews": "Movie reviews"}
 PROBABILITIES, SEEDS = (0.0, 0.01, 0.03, 0.1, 0.3), range(5)
-WIDTH, BATCH, LR, EPOCHS, LONGEST = 64, 50, 0.002, 12, 400
+WIDTH, BATCH, LR, EPOCHS, LONGEST = 64, 50, 0.002, 8, 400
 PAD, UNKNOWN = 0, 1
 
 
@@ -83,7 +83,7 @@ HEAD = """# SSE in a bag of words
 Does a plain classifier of texts gain from `apply_sse`? It averages embeddings of width {width} that are learned from
 scratch ({sizes}), with a linear layer on top. The default is p = 0.01. The epoch ({epochs} at most) is chosen on
 development rows for each run; p is not chosen. Rows with the same seed share start and batches. The difference in test
-accuracy is to p = 0, over {seeds} paired seeds, with its 95 % interval (Student's t): significant where it leaves out 0."""
+accuracy is to p = 0, over {seeds} paired seeds, with its 95 % interval (Student's t): significant where 0 is outside."""
 
 
 def page(sizes: dict[str, int]) -> str:

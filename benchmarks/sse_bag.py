@@ -83,7 +83,7 @@ HEAD = """# SSE in a bag of words
 Does a plain classifier of texts gain from `apply_sse`? It averages embeddings of width {width} that are learned from
 scratch ({sizes}), with a linear layer on top. The default is p = 0.01. The epoch ({epochs} at most) is chosen on
 development rows for each run; p is not chosen. Rows with the same seed share start and batches. The difference in test
-accuracy is to p = 0, over {seeds} paired seeds, with its 95 % interval (Student's t): significant where 0 is outside."""
+accuracy is to p = 0, over {seeds} paired seeds, with its 95 % interval (Student's t)."""
 
 
 def page(sizes: dict[str, int]) -> str:

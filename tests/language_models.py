@@ -45,7 +45,9 @@ def seen(module: nn.Module) -> Iterator[list[torch.Tensor]]:
     handle.remove()
 
 
-def looked_up(model: nn.Module, table: nn.Module, *args, **kwargs) -> list[torch.Tensor]:
+def looked_up(model: nn.Module, table: nn.Module, *args, backward: bool = False, **kwargs) -> list[torch.Tensor]:
     with seen(table) as ids:
-        model(*args, **kwargs)
+        out = model(*args, **kwargs)
+        if backward:
+            out.logits.square().sum().backward()
     return ids

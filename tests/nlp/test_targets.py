@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -114,3 +116,14 @@ class seen_by_mode:  # noqa: N801
 
     def __exit__(self, *_: object) -> None:
         del self.model.get_input_embeddings().forward
+
+
+def test_missing_library_is_named(monkeypatch) -> None:
+    import corank.nlp
+
+    monkeypatch.delitem(sys.modules, "corank.nlp.trainer", raising=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(CorankError, match=r"SSECallback needs .*pip install 'corank\[nlp\]'"):
+        _ = corank.nlp.SSECallback
+    with pytest.raises(AttributeError, match="no attribute 'sse_callback'"):
+        _ = corank.nlp.sse_callback

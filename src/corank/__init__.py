@@ -37,6 +37,7 @@ _NAMES = {
     "evaluation.significance": ("Comparison", "compare", "relative_graph_gain"),
     "experiment.experiment": ("Experiment",),
     "experiment.results": ("Results",),
+    "cluster.ray_cluster": ("Ray",),
     "errors": ("CorankError", "MissingExtra", "ModelFileError", "NotFitted"),
     "kernels.threads": ("set_threads", "threads"),
 }

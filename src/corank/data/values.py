@@ -33,11 +33,16 @@ def check_values(values: object) -> Values:
     return cast(Values, values)
 
 
+def sample_step(rows: int) -> int:
+    """Of so many rows, every n-th is looked at to detect the kind of their values."""
+    return max(1, -(-rows // _SAMPLE))
+
+
 def detect(value: Array) -> Values:
     """The kind of these values (all values of a dataset, not those of a part)."""
     if value.size == 0 or value.min() == value.max():
         return "none"
-    sample = np.sort(value[:: -(-value.size // _SAMPLE)]).astype(np.float64)
+    sample = np.sort(value[:: sample_step(value.size)]).astype(np.float64)
     negative = int(np.searchsorted(sample, 0))
     if negative > 0.05 * sample.size:  # dislikes; a few negative ones may be purchases that were returned
         return "ratings"

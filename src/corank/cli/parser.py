@@ -16,6 +16,7 @@ from . import experiments, fitting, models, reproduce
 from . import graph as graph_commands
 from . import serve as serving
 from .flags import (
+    cluster_flags,
     data_flags,
     edge_flags,
     graph_flags,
@@ -157,6 +158,7 @@ def _training_commands(command: Command, argv: list[str]) -> None:
         "--checkpoint", metavar="FILE", help="file for the state of training: an interrupted fit resumes from it"
     )
     fit.add_argument("--params", metavar="TOML", help="hyper-parameters from a file, e.g. one written by `corank tune`")
+    cluster_flags(fit)
 
     tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")
     model_and_file(tune, argv)

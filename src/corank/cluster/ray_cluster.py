@@ -24,7 +24,7 @@ from ..data import Dataset
 from ..errors import CorankError, MissingExtra, shorten
 from ..training import OnEpoch
 from .group import Group, Lost, call
-from .session import fit
+from .session import checked, fit
 from .steps import Place
 from .worker import Message, Worker
 
@@ -73,8 +73,10 @@ class Ray:
     ) -> None:
         """What `Model.fit(..., cluster=self)` does; `on_progress` is not called, as workers tell of whole epochs."""
         self._check()
+        data = checked(model, data, valid, self.workers)
         with self._connected() as ray:
             workers, threads = self._share(ray)
+            checked(model, data, valid, workers)
             groups = partial(_group, ray, workers, threads, self.wait)
             fit(model, data, workers, groups, valid=valid, on_epoch=on_epoch, checkpoint=checkpoint)
 
@@ -103,6 +105,12 @@ class Ray:
         with _own_signals():
             try:
                 ray.init(**options)
+            except ConnectionError:
+                where = "runs on this machine" if self.address == "auto" else f"is at {self.address}"
+                raise CorankError(
+                    f"no Ray cluster {where}: start one with `ray start --head`, or leave the address out (--ray local) "
+                    "for one of its own"
+                ) from None
             except Exception as why:  # whatever stops it, the user is told in a sentence
                 said = shorten(" ".join(str(why).split()), 300)
                 where = f"connect to the Ray cluster at {self.address}" if self.address else "start Ray on this machine"

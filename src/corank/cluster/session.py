@@ -156,29 +156,35 @@ class Session:
             )
 
 
-def fit(
-    model: Model,
-    data: Any,
-    workers: int,
-    groups: Groups,
-    *,
-    valid: Dataset | None,
-    on_epoch: OnEpoch | None,
-    checkpoint: str | Path | None,
-) -> None:
-    """Check the arguments, discard the previous fit, and train; see `Model.fit`."""
+def checked(model: Model, data: Any, valid: Dataset | None, workers: int | None) -> Dataset | Parts:
+    """What to learn from; raises for arguments with which there is nothing to start a cluster for."""
+    find(model.name()).check(model)
     if isinstance(data, str | Path):
         data = find_parts(data)
     if isinstance(data, Parts):
         check_params(model)
         if valid is not None:
             raise CorankError("valid= needs a dataset to learn from, not files: read the files, or leave valid out")
-    else:
-        require_dataset(data, "fit")
-        check_fit(model, data, valid)
-        if workers > len(data.users):
-            raise CorankError(f"workers={workers} and the data has {len(data.users):,} users: use fewer workers")
-    find(model.name()).check(model)
+        return data
+    require_dataset(data, "fit")
+    check_fit(model, data, valid)
+    if workers is not None and workers > len(data.users):
+        raise CorankError(f"workers={workers} and the data has {len(data.users):,} users: use fewer workers")
+    assert isinstance(data, Dataset)
+    return data
+
+
+def fit(
+    model: Model,
+    data: Dataset | Parts,
+    workers: int,
+    groups: Groups,
+    *,
+    valid: Dataset | None = None,
+    on_epoch: OnEpoch | None = None,
+    checkpoint: str | Path | None = None,
+) -> None:
+    """Discard the previous fit, and train; see `Model.fit`."""
     with _all_or_nothing(model):
         session = Session(model, data, workers, groups, valid=valid, on_epoch=on_epoch, checkpoint=checkpoint)
         session.run()

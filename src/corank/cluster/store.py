@@ -83,18 +83,20 @@ class Folder:
         with contextlib.suppress(OSError):
             (self.path / HEAD).unlink(missing_ok=True)
         self._remove_parts()
-        with contextlib.suppress(OSError):  # not empty: somebody else's files stay
-            self.path.rmdir()
+        for folder in (*self.path.glob("worker-*"), self.path):
+            with contextlib.suppress(OSError):  # not empty: somebody else's files stay
+                folder.rmdir()
 
     def _remove_parts(self, but: int = 0) -> None:
-        for path in self.path.glob("epoch-*-worker-*.part"):
-            if not path.name.startswith(f"epoch-{but}-"):
+        for path in self.path.glob("worker-*/epoch-*.part"):
+            if path.stem != f"epoch-{but}":
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
 
 
 def _part(folder: Path, place: Place, epoch: int) -> Path:
-    return folder / f"epoch-{epoch}-worker-{place.rank + 1}-of-{place.size}.part"
+    # A folder per worker: what is left of a killed write is removed by the next one into the same folder.
+    return folder / f"worker-{place.rank + 1}-of-{place.size}" / f"epoch-{epoch}.part"
 
 
 def write_part(

@@ -64,7 +64,7 @@ class Model(Answers, Settings):
 
     def fit(
         self,
-        data: Dataset,
+        data: Dataset | str | Path,
         *,
         valid: Dataset | None = None,
         on_epoch: OnEpoch | None = None,
@@ -85,7 +85,7 @@ class Model(Answers, Settings):
             and the checkpoint is a folder.
         """
         if cluster is None:
-            training.fit(self, data, valid, on_epoch, on_progress, checkpoint)
+            training.fit(self, cast(Dataset, data), valid, on_epoch, on_progress, checkpoint)
         else:
             cluster.fit(self, data, valid, on_epoch, on_progress, checkpoint)
         return self

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import corank as cr
+from corank.cluster.parts import find_parts
 from corank.errors import CorankError
+from groups import fit_here, same_model
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'corank[ray]'")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
@@ -40,11 +41,17 @@ class Nodes:
         raylet = self.second.all_processes["raylet"][0].process.pid
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                name, parent = (folder / "cmdline").read_text(), (folder / "stat").read_text().rsplit(")")[-1].split()[1]
+                name, parent = (
+                    (folder / "cmdline").read_text(),
+                    (folder / "stat").read_text().rsplit(")")[-1].split()[1],
+                )
             except OSError:
                 continue
             if name.startswith("ray::_RayWorker") and int(parent) == raylet:
                 os.kill(int(folder.name), signal.SIGKILL)
+
+    def ray(self, **options: Any) -> cr.Ray:
+        return cr.Ray(**{"workers": 2, "address": self.cluster.address, **options})
 
 
 @pytest.fixture(scope="module")
@@ -66,44 +73,20 @@ def data() -> cr.Dataset:
     return cr.synthetic.realistic(users=300, items=100, rows=6_000).data
 
 
-@pytest.fixture(scope="module")
-def undisturbed(nodes: Nodes, data: cr.Dataset) -> cr.Model:
-    return _fit(nodes, data)
-
-
-def _fit(nodes: Nodes, data: cr.Dataset, **options: Any) -> cr.Model:
-    cluster = cr.Ray(workers=2, address=nodes.cluster.address)
-    return cr.WMF(**MODEL).fit(data, cluster=cluster, **options)
-
-
-def _same(one: cr.Model, other: cr.Model) -> None:
-    for name in ("user_factors_", "item_factors_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert [entry["objective"] for entry in one.history_] == [entry["objective"] for entry in other.history_]
-
-
-def test_near_one_machine(undisturbed: cr.Model, data: cr.Dataset) -> None:
-    alone = cr.WMF(**MODEL).fit(data)
-    np.testing.assert_allclose(undisturbed.item_factors_, alone.item_factors_, atol=1e-4)
-    np.testing.assert_allclose(undisturbed.user_factors_, alone.user_factors_, atol=1e-4)
-
-
-@pytest.mark.parametrize("what", ["lose_worker", "lose_node"])
-@pytest.mark.parametrize("kept", [True, False])
-def test_kills(
-    what: str, kept: bool, nodes: Nodes, data: cr.Dataset, undisturbed: cr.Model, tmp_path: Path
-) -> None:
-    """With a checkpoint the fit goes on after the last epoch, without one it starts again: the model is the same."""
+def test_killed_worker_and_node(nodes: Nodes, data: cr.Dataset, tmp_path: Path) -> None:
+    """A worker is killed after the second epoch and a node after the third: the fit goes on after each of them."""
     epochs: list[int] = []
 
     def on_epoch(entry: dict[str, Any]) -> None:
         epochs.append(entry["epoch"])
-        if len(epochs) == 2:
-            getattr(nodes, what)()
+        if epochs == [1, 2]:
+            nodes.lose_worker()
+        if epochs == [1, 2, 3]:
+            nodes.lose_node()
 
-    model = _fit(nodes, data, on_epoch=on_epoch, checkpoint=tmp_path / "state" if kept else None)
-    assert epochs == ([1, 2, 3, 4] if kept else [1, 2, 1, 2, 3, 4])
-    _same(model, undisturbed)
+    model = cr.WMF(**MODEL).fit(data, cluster=nodes.ray(), on_epoch=on_epoch, checkpoint=tmp_path / "state")
+    assert epochs == [1, 2, 3, 4]
+    same_model(model, fit_here(cr.WMF(**MODEL), data, 2))
     model.save(tmp_path / "m.corank")
     assert not (tmp_path / "state").exists()
 
@@ -111,35 +94,33 @@ def test_kills(
 DRIVER = """
 import os, signal, sys
 import corank as cr
-data = cr.synthetic.realistic(users=300, items=100, rows=6_000).data
 def on_epoch(entry):
     if entry["epoch"] == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-cr.WMF(dim=8, epochs=4).fit(data, cluster=cr.Ray(workers=2, address=sys.argv[1]), checkpoint=sys.argv[2], on_epoch=on_epoch)
+address, folder, state = sys.argv[1:]
+cr.ALS(dim=8, epochs=4).fit(folder, cluster=cr.Ray(workers=2, address=address), checkpoint=state, on_epoch=on_epoch)
 """
 
 
-def test_killed_driver(nodes: Nodes, data: cr.Dataset, undisturbed: cr.Model, tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", DRIVER, nodes.cluster.address, tmp_path / "state"], check=False)
+def test_killed_driver(nodes: Nodes, data: cr.Dataset, tmp_path: Path) -> None:
+    """The same command again goes on where the killed one was; the workers read files."""
+    (tmp_path / "rows").mkdir()
+    for number in range(3):
+        table = data.to_frame()[number * 2_000 : (number + 1) * 2_000]
+        table.write_parquet(tmp_path / "rows" / f"part-{number}.parquet")
+    words = [nodes.cluster.address, str(tmp_path / "rows"), str(tmp_path / "state")]
+    killed = subprocess.run([sys.executable, "-c", DRIVER, *words], check=False)
     assert killed.returncode == -signal.SIGKILL
     epochs: list[int] = []
-    model = _fit(
-        nodes, data, checkpoint=tmp_path / "state", on_epoch=lambda entry: epochs.append(entry["epoch"]) or True
+
+    def on_epoch(entry: dict[str, Any]) -> None:
+        epochs.append(entry["epoch"])
+
+    model = cr.ALS(**MODEL).fit(
+        tmp_path / "rows", cluster=nodes.ray(), checkpoint=tmp_path / "state", on_epoch=on_epoch
     )
-    assert epochs[0] in (2, 3)  # epoch 2 was complete, unless its callback came before its checkpoint
-    _same(model, undisturbed)
-
-
-def test_files(nodes: Nodes, data: cr.Dataset, tmp_path: Path) -> None:
-    table = data.to_frame()
-    for number in range(3):
-        table[number * 2_000 : (number + 1) * 2_000].write_parquet(tmp_path / f"part-{number}.parquet")
-    cluster = cr.Ray(workers=2, address=nodes.cluster.address)
-    model = cr.WMF(**MODEL).fit(tmp_path, cluster=cluster)
-    alone = cr.WMF(**MODEL).fit(data)
-    assert model.users_ == alone.users_
-    np.testing.assert_array_equal(model.seen_index_, alone.seen_index_)
-    np.testing.assert_allclose(model.item_factors_, alone.item_factors_, atol=1e-4)
+    assert epochs == [3, 4]
+    same_model(model, fit_here(cr.ALS(**MODEL), find_parts(tmp_path / "rows"), 2))
 
 
 @pytest.mark.parametrize(
@@ -151,14 +132,4 @@ def test_files(nodes: Nodes, data: cr.Dataset, tmp_path: Path) -> None:
 )
 def test_too_small(options: dict[str, int], said: str, nodes: Nodes, data: cr.Dataset) -> None:
     with pytest.raises(CorankError, match=said):
-        cr.WMF(**MODEL).fit(data, cluster=cr.Ray(address=nodes.cluster.address, **options))
-
-
-def test_folder_that_is_not_shared(
-    nodes: Nodes, data: cr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver's folder is hidden from the workers by giving each process another one of the same name."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(CorankError, match="is not there on"):
-        _fit(nodes, data, checkpoint=f"/proc/self/cwd/state")
-    assert not list((tmp_path / "state").glob("epoch-*"))
+        cr.WMF(**MODEL).fit(data, cluster=nodes.ray(**options))

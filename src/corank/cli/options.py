@@ -93,7 +93,9 @@ def cluster_of(args: Args) -> Any:
     """The Ray cluster of a command, None if it runs on this machine alone."""
     if args.ray is None:
         if args.workers is not None:
-            raise CorankError("--workers is the number of workers of a cluster: say which with --ray auto, or --ray local")
+            raise CorankError(
+                "--workers is the number of workers of a cluster: say which with --ray auto, or --ray local"
+            )
         return None
     from ..cluster.ray_cluster import Ray
 

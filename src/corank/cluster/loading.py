@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import Dataset, Vocab, settle_duplicates
+from ..data import Dataset, Vocab, restricted, settle_duplicates
 from ..data.values import as_counts, declared, detect, sample_step
 from ..errors import CorankError
 from ..reading.column_names import Columns, means_counts
 from .parts import Parts, form_of, read_part
 from .shard import USER, Shard
-from .steps import Exchange, Place, Steps, gather
+from .steps import Exchange, Place, Steps, gather, total
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,25 +33,12 @@ def load(place: Place, parts: Parts) -> Steps[Shard]:
     frame, value_column = yield from _read(place, parts)
     values = parts.options.get("values", "auto")
     kind = yield from _kind(place, frame)
-    low = parts.options.get("positive")
-    if low is not None:
-        frame = frame.filter(pl.col("value") >= low)
-    known = yield from gather(place, frame["item"].unique().sort())
-    items = pl.concat(known).unique().sort()
-    if not len(items):
-        raise CorankError(
-            "the files have no rows" if low is None else f"no row has a value of {low:g} or more: lower positive"
-        )
+    items = pl.concat((yield from gather(place, frame["item"].unique().sort()))).unique().sort()
     frame = frame.with_columns(item=_codes(frame["item"], items))
     splitters = yield from _splitters(place, frame["user"])
     received = yield from _exchanged(place, frame, splitters)
     del frame
     users, user_codes = Vocab.build(received["user"], "user")
-    some = yield from gather(place, len(users))
-    if not all(some):
-        raise CorankError(
-            f"{place.size} workers are too many for {sum(some):,} users, of whom each needs some: use fewer workers"
-        )
     vocab = Vocab(items.to_numpy().astype(object) if items.dtype == pl.String else items.to_numpy())
     data = Dataset(
         users,
@@ -65,8 +52,15 @@ def load(place: Place, parts: Parts) -> Steps[Shard]:
     data = yield from _settled(place, data, parts.options.get("duplicates", "last"))
     data = declared(data, values)
     if values == "auto" and means_counts(value_column):
-        negative = yield from gather(place, bool(data.value.min() < 0))
+        negative = yield from gather(place, bool((data.value < 0).any()))
         data = data if any(negative) else as_counts(data)
+    if (low := parts.options.get("positive")) is not None:
+        data = yield from _at_least(place, data, low)
+    some = yield from gather(place, len(data.users))
+    if not all(some):
+        raise CorankError(
+            f"{place.size} workers are too many for {sum(some):,} users, of whom each needs some: use fewer workers"
+        )
     return Shard(data, place, sum(some[: place.rank]), sum(some))
 
 
@@ -77,6 +71,15 @@ def _settled(place: Place, data: Dataset, rule: Any) -> Steps[Dataset]:
     if before > after and place.rank == 0:
         log.info("%s of %s rows repeat a (user, item) pair (duplicates=%r)", f"{before - after:,}", f"{before:,}", rule)
     return settled
+
+
+def _at_least(place: Place, data: Dataset, low: float) -> Steps[Dataset]:
+    """The rows of this value or more, with the users and items that remain."""
+    data = data.take(data.value >= low)
+    used = yield from total(place, np.bincount(data.item, minlength=len(data.items)))
+    if not used.any():
+        raise CorankError(f"no row has a value of {low:g} or more: lower positive")
+    return restricted(data, np.unique(data.user), np.flatnonzero(used))
 
 
 def _codes(ids: pl.Series, known: pl.Series) -> pl.Series:
@@ -116,14 +119,16 @@ def _read(place: Place, parts: Parts) -> Steps[tuple[pl.DataFrame, str | None]]:
             continue
         if any(path.endswith((".parquet", ".pq")) for path, _ in every):  # their types are those that were written
             raise CorankError(
-                f"the {side} ids of '{every[0][0]}' are of type {every[0][1][side]} and those of '{odd}' are not: write "
-                "all files with the same type"
+                f"the {side} ids of '{every[0][0]}' are of type {every[0][1][side]} and those of '{odd}' are not: "
+                "write all files with the same type"
             )
         found = [frame.with_columns(pl.col(side).cast(pl.String)) for frame in found]
-    kind_of = {side: pl.String if any(kind[side] == "String" for _, kind in every) else pl.Int64 for side in every[0][1]}
+    kind_of = {
+        side: pl.String if any(kind[side] == "String" for _, kind in every) else pl.Int64 for side in every[0][1]
+    }
     names = next(names for _, names in columns if names)
     schema = {name: kind_of.get(name, pl.Int64 if name == "time" else pl.Float32) for name in names}
-    frame = pl.concat([pl.DataFrame(schema=schema), *(part.cast(schema) for part in found)])  # type: ignore[arg-type]
+    frame = pl.concat([pl.DataFrame(schema=schema), *(part.cast(schema) for part in found)])
     assert first is not None
     return frame if "value" in names else frame.with_columns(value=pl.lit(1, pl.Float32)), first[1].value
 
@@ -140,7 +145,7 @@ def _kind(place: Place, frame: pl.DataFrame) -> Steps[Any]:
     sample = yield from gather(place, value[start::step])
     found = np.concatenate(sample)
     if found.min() == found.max():  # the others are too rare to be in the sample
-        found = np.append(found, np.float32([min(lowest), max(highest)]))
+        found = np.append(found, np.array([min(lowest), max(highest)], np.float32))
     return detect(found)
 
 
@@ -153,7 +158,7 @@ def _splitters(place: Place, users: pl.Series) -> Steps[pl.Series]:
     at = np.searchsorted(ends, np.linspace(0, ends[-1], MARKS + 1)[1:]) if len(ends) else np.zeros(0, np.int64)
     weight = float(ends[-1]) / MARKS if len(ends) else 0.0
     marks = pl.DataFrame({"id": pl.Series(own[at], dtype=users.dtype), "weight": np.full(len(at), weight)})
-    every = pl.concat((yield from gather(place, marks))).sort("id")
+    every: pl.DataFrame = pl.concat((yield from gather(place, marks))).sort("id")
     reached = every["weight"].cum_sum().to_numpy()
     cuts = np.searchsorted(reached, reached[-1] * np.arange(1, place.size) / place.size)
     return every["id"].gather(cuts)
@@ -167,4 +172,5 @@ def _exchanged(place: Place, frame: pl.DataFrame, splitters: pl.Series) -> Steps
         return frame
     owner = splitters.search_sorted(frame["user"], side="right")
     parts = [frame.filter(owner == rank) for rank in range(place.size)]
-    return pl.concat((yield Exchange(parts)))
+    received: list[pl.DataFrame] = yield Exchange(parts)
+    return pl.concat(received)

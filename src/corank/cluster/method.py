@@ -72,4 +72,3 @@ def find(name: str) -> type[Method]:
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
     )
-

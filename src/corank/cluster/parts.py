@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.columns import convert, id_array, row_number
+from ..data.columns import Where, convert, id_array, row_number
 from ..errors import CorankError, MissingExtra, shorten
+from ..reading.column_names import ROLES, Columns, choose
 from ..reading.csv_format import columns_of, sniff
 from ..reading.packed import is_table
 from ..reading.parquet import is_parquet, parquet_columns, parquet_names, parquet_sample
 from ..reading.tables import guess_columns
 from ..reading.text_columns import read_text
-from ..reading.column_names import ROLES, Columns, choose
 from .shard import even_cuts
 
 if TYPE_CHECKING:
@@ -57,26 +57,27 @@ def find_parts(place: str | Path, **options: Any) -> Parts:
         raise CorankError(f"{unknown[0]}= is not an option of tables that workers read: leave it out")
     options = {name: value for name, value in options.items() if value is not None}
     if is_url(place):
-        fs, root = _filesystem(str(place))
+        fs, place_in = _filesystem(str(place))
         try:
-            found = {fs.unstrip_protocol(path): about["size"] for path, about in fs.find(root, detail=True).items()}
+            files = fs.find(place_in, detail=True).items()
+            found = {fs.unstrip_protocol(path): about["size"] for path, about in files if _plain(path[len(place_in) :])}
         except (OSError, ValueError) as why:
             raise CorankError(f"cannot list {place} ({shorten(str(why), 200)}): check the URL and the rights") from None
     else:
         root = Path(place).expanduser()
         if not root.exists():
             raise CorankError(f"there is no file or folder {str(place)!r}: check the path")
-        files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file() and _plain(p, root))
-        found = {str(path.absolute()): path.stat().st_size for path in files}
+        inside = (path for path in root.rglob("*") if path.is_file() and _plain(path.relative_to(root)))
+        found = {str(path.absolute()): path.stat().st_size for path in ([root] if root.is_file() else inside)}
     found = {path: size for path, size in sorted(found.items()) if is_table(Path(path))}
     if not found:
         raise CorankError(f"{place} holds no table: give a folder with .parquet, .csv or .tsv files")
     return Parts(tuple(found), tuple(found.values()), options)
 
 
-def _plain(path: Path, root: Path) -> bool:
+def _plain(path: str | Path) -> bool:
     """Whether a file is part of the data: engines write others whose names begin with _ or with a point."""
-    return not any(name.startswith(("_", ".")) for name in path.relative_to(root).parts)
+    return not any(name.startswith(("_", ".")) for name in Path(path).parts)
 
 
 def is_url(place: str | Path) -> bool:
@@ -122,18 +123,20 @@ def with_file(path: str, read: Any) -> Any:
 
 def read_part(path: str, options: Mapping[str, Any]) -> pl.DataFrame:
     """The columns of a file by their roles: ids as integers or text, value and time where there are such columns."""
-    return with_file(path, partial(_read, options=options))
+    frame: pl.DataFrame = with_file(path, partial(_read, options=options))
+    return frame
 
 
 def _read(path: Path, options: Mapping[str, Any]) -> pl.DataFrame:
     import polars as pl
 
     wanted = {role: options.get(role) for role in ROLES}
+    where: Where = row_number
     if is_parquet(path):
         sample = partial(parquet_sample, path)
         roles = choose(parquet_names(path), wanted, f"file '{path}'", sample=sample)
         frame = parquet_columns(path, roles.values())
-        series, where = {role: frame[name] for role, name in roles.items()}, row_number
+        series = {role: frame[name] for role, name in roles.items()}
     else:
         named = [name for name in wanted.values() if name]
         layout = sniff(path, separator=options.get("separator"), header=options.get("header"), given=named)
@@ -151,4 +154,3 @@ def _read(path: Path, options: Mapping[str, Any]) -> pl.DataFrame:
             ids = id_array(column, role)
             found[role] = pl.Series(ids, dtype=pl.String if ids.dtype == object else pl.Int64)
     return pl.DataFrame(found)
-

@@ -108,8 +108,8 @@ class Ray:
             except ConnectionError:
                 where = "runs on this machine" if self.address == "auto" else f"is at {self.address}"
                 raise CorankError(
-                    f"no Ray cluster {where}: start one with `ray start --head`, or leave the address out (--ray local) "
-                    "for one of its own"
+                    f"no Ray cluster {where}: start one with `ray start --head`, or leave the address out (--ray "
+                    "local) for one of its own"
                 ) from None
             except Exception as why:  # whatever stops it, the user is told in a sentence
                 said = shorten(" ".join(str(why).split()), 300)
@@ -215,9 +215,7 @@ class _Actors:
     def send(self, method: str, arguments: Sequence[Sequence[Any]]) -> list[Message]:
         errors = self.ray.exceptions
         try:
-            sent = [
-                getattr(actor, method).remote(*own) for actor, own in zip(self.actors, arguments, strict=True)
-            ]
+            sent = [getattr(actor, method).remote(*own) for actor, own in zip(self.actors, arguments, strict=True)]
             return list(self.ray.get(sent))
         except errors.RayTaskError as why:
             if isinstance(why.cause, errors.RayError):  # a part of a worker that is gone
@@ -296,5 +294,3 @@ def _require_versions(group: Group) -> None:
                 f"{node} has corank {version} and this machine {__version__}: install the same version on all machines"
             )
     logger.info("%d workers on %s", group.size, ", ".join(sorted({node for node, _, _ in about})))
-
-

@@ -35,9 +35,10 @@ logger = logging.getLogger("corank.cluster")
 ANSWER = 5.0  # seconds in which the address of a cluster must answer
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray reports usage to its makers unless it is told not to
-    "RAY_AUTH_MODE": "token",  # the default of a new cluster, without the message
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # of some 40 s each, where something answers that is no Ray cluster
 }
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # a cluster for this machine alone listens on 127.0.0.1
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # else Ray uses the address of this machine for 127.0.0.1
+OWN = {"RAY_AUTH_MODE": "token"}  # the default of a new cluster, without its message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,18 +92,19 @@ class Ray:
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """Ray, connected to the cluster; what was not connected before is disconnected in the end."""
-        ray = _ray(local=self.address is None)
+        ray = _ray(self.address)
         if ray.is_initialized():  # by the caller, who has chosen the cluster then
             yield ray
             return
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "logging_level": "error"}
         if self.address is None:
             options |= {"num_cpus": max((self.workers or 1) * (self.threads or 1), _processors())}
-            options |= {"include_dashboard": False}
+            options |= {"address": "local", "include_dashboard": False}  # not one that happens to run here
         else:
             _require_answer(self.address)
             options |= {"address": self.address}
         with _own_signals():
+            logging.getLogger("ray").setLevel(logging.ERROR)
             try:
                 ray.init(**options)
             except ConnectionError:
@@ -114,7 +116,10 @@ class Ray:
             except Exception as why:  # whatever stops it, the user is told in a sentence
                 said = shorten(" ".join(str(why).split()), 300)
                 where = f"connect to the Ray cluster at {self.address}" if self.address else "start Ray on this machine"
-                raise CorankError(f"cannot {where} ({said}): is it running, with the same Ray and Python?") from None
+                raise CorankError(
+                    f"cannot {where} ({said}): it must have the same Ray and Python, and the same token if "
+                    "it asks for one (RAY_AUTH_MODE)"
+                ) from None
         try:
             yield ray
         finally:
@@ -142,9 +147,11 @@ def _threads(machines: Sequence[int], workers: int) -> int:
     return max(fitting, default=1)
 
 
-def _ray(local: bool) -> Any:
+def _ray(address: str | None) -> Any:
     """The module `ray`; settings that it reads from the environment when it is imported are made first."""
-    for name, value in (ENVIRONMENT | (LOOPBACK if local else {})).items():
+    here = address is None or address.rpartition(":")[0] in ("127.0.0.1", "localhost")
+    settings = ENVIRONMENT | (LOOPBACK if here else {}) | (OWN if address is None else {})
+    for name, value in settings.items():
         os.environ.setdefault(name, value)
     try:
         return importlib.import_module("ray")

@@ -5,6 +5,7 @@ from . import report as report
 from .answering.diversity import diversify as diversify
 from .answering.explain import Explanation as Explanation
 from .answering.ranking import Ranking as Ranking
+from .cluster.ray_cluster import Ray as Ray
 from .data import CSR as CSR
 from .data import Dataset as Dataset
 from .data import Vocab as Vocab

@@ -33,7 +33,7 @@ from .tools import versions
 
 DIM, ITERATIONS, PARTS, KILLS = 64, 6, 8, 20
 SHAPES = {2_000_000: (20_000, 10_000), 20_000_000: (138_000, 20_000)}
-PIECES = ("spark implicit", "spark explicit", "ray cg", "ray exact", "ray als", "alone", "one", "two", "kills")
+PIECES = ("spark implicit", "spark explicit", "ray cg", "ray exact", "ray als", "alone", "one", "kills")
 SETTINGS: dict[str, Callable[[], Any]] = {
     "cg": lambda: _wmf("cg"),
     "exact": lambda: _wmf("exact"),
@@ -162,8 +162,7 @@ def run(piece: str, rows: int, state: Path) -> dict[str, Any]:
     elif first == "ray":
         line = corank(second, found["explicit" if second == "als" else "implicit"], cr.Ray(workers=2, threads=1))
     else:
-        workers = {"alone": None, "one": 1, "two": 2}[first]
-        line = corank("cg", found["implicit"], workers and cr.Ray(workers=workers, threads=1))
+        line = corank("cg", found["implicit"], None if first == "alone" else cr.Ray(workers=1, threads=1))
     return records.append(file, line)
 
 
@@ -190,12 +189,16 @@ def page(rows: int) -> str:
             "the penalties; a ratio of at most 1 means that corank's is no higher."
         )
         text += ["## Against Spark MLlib", about, md_table(head, lines)]
-    if {"alone", "one", "two"} <= found.keys():
-        alone, one, two = (found[name]["seconds"] for name in ("alone", "one", "two"))
+    if {"alone", "one", "ray cg"} <= found.keys():
+        alone, one, two = (found[name]["seconds"] for name in ("alone", "one", "ray cg"))
         cells = [["one machine, one thread", f"{alone:.2f}", ""]]
         cells += [["one worker of one thread", f"{one:.2f}", f"{one / alone - 1:+.0%} over one machine"]]
         cells += [["two workers of one thread", f"{two:.2f}", f"{one / two:.2f} times one worker"]]
-        text += ["## Overhead", "WMF with conjugate gradient, median of the epochs.", md_table(["", "s/epoch", ""], cells)]
+        text += [
+            "## Overhead",
+            "WMF with conjugate gradient, median of the epochs.",
+            md_table(["", "s/epoch", ""], cells),
+        ]
     if lines := records.read(records.path(records.ROOT / "cluster", "kills", "")):
         line = lines[-1]
         said = "the same bits as" if line["equal"] else "**other bits than**"

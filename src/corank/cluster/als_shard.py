@@ -54,8 +54,12 @@ class ALSShard(Method):
 
     def _solve_items(self) -> Steps[None]:
         model, rows = self.model, self.rows
+        if self.place.size == 1:  # all users are here
+            side = RatedSide(rows, model.item_factors_, model.item_bias_)
+            model._half_step(side, model.user_factors_, model.user_bias_)
+            return
         target = rows.value - np.float32(model.mean_) - model.user_bias_[rows.index]
-        entries = Entries(rows, np.ones_like(target), target)
+        entries = Entries(rows, np.empty(0, np.float32), target)
         size = model.dim + 1
         last = np.full(self.reg.size, model._bias_penalty, np.float32)
         ridge = Ridge(np.zeros((size, size), np.float32), self.reg, last, self.counts.astype(np.float64))

@@ -17,7 +17,7 @@ class Entries(NamedTuple):
     """The entries of all items that a worker has, with their weights in the matrix and in the right-hand side."""
 
     rows: CSR  # (items, users of the worker); the values are not used
-    matrix: NDArray[np.float32]  # (n,)
+    matrix: NDArray[np.float32]  # (n,), or empty where all are 1
     target: NDArray[np.float32]  # (n,)
 
 

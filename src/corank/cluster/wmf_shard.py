@@ -51,6 +51,9 @@ class WMFShard(Method):
     def epoch(self) -> Steps[dict[str, float]]:
         model, U, X = self.model, self.model.user_factors_, self.model.item_factors_
         model._half_step(self.users, X, model.solver)
+        if self.place.size == 1:  # all users are here
+            loss = model._half_step(WeightedSide(self.items.rows, self.reg, X), U, model.solver)
+            return {"objective": loss + penalty(self.users)}
         gram = yield from total(self.place, U.T @ U)
         gram *= np.float32(model.rho_)
         if model.solver == "cg":

@@ -18,11 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from .als import TINY
-from .normal import ROWS, add_outer, rounded, solve
+from .normal import ROWS, add_outer, add_scaled, rounded, solve
 from .threads import inline, kernel
-from .wmf import gather_rows, sum_rows, times_rows
-
-CHUNK = 256  # vectors that are copied side by side at a time
 
 
 @kernel
@@ -36,16 +33,45 @@ def products(
     X: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out_r = sum_p c_p (u_p . x_r) u_p."""
+    """out_r = sum_p c_p (u_p . x_r) u_p, four entries at a time: their vectors are read once, into the L1 cache."""
     d = U.shape[1]
-    rows = np.empty((CHUNK, d), np.float32)
+    total = np.empty(d, np.float32)
+    x = np.empty(d, np.float32)
     for r in range(start, stop):
         for f in range(d):
-            out[r, f] = 0
-        for lo in range(indptr[r], indptr[r + 1], CHUNK):
-            hi = min(lo + CHUNK, indptr[r + 1])
-            gather_rows(lo, hi, index, U, rows)
-            times_rows(hi - lo, rows, c[lo:hi], X[r], out[r])
+            total[f] = 0
+            x[f] = X[r, f]
+        p = indptr[r]
+        last = indptr[r + 1]
+        while p + 4 <= last:
+            i, j, k, m = index[p], index[p + 1], index[p + 2], index[p + 3]
+            a = np.float32(0)
+            b = np.float32(0)
+            e = np.float32(0)
+            g = np.float32(0)
+            for f in range(d):
+                a += U[i, f] * x[f]
+                b += U[j, f] * x[f]
+                e += U[k, f] * x[f]
+                g += U[m, f] * x[f]
+            a *= c[p]
+            b *= c[p + 1]
+            e *= c[p + 2]
+            g *= c[p + 3]
+            for f in range(d):
+                total[f] += (a * U[i, f] + b * U[j, f]) + (e * U[k, f] + g * U[m, f])
+            p += 4
+        while p < last:
+            i = index[p]
+            a = np.float32(0)
+            for f in range(d):
+                a += U[i, f] * x[f]
+            a *= c[p]
+            for f in range(d):
+                total[f] += a * U[i, f]
+            p += 1
+        for f in range(d):
+            out[r, f] = total[f]
 
 
 @kernel
@@ -54,17 +80,26 @@ def sums(
 ) -> None:
     """out_r = sum_p w_p u_p."""
     d = U.shape[1]
-    rows = np.empty((CHUNK, d), np.float32)
-    part = np.empty(d, np.float32)
+    total = np.empty(d, np.float32)
     for r in range(start, stop):
         for f in range(d):
-            out[r, f] = 0
-        for lo in range(indptr[r], indptr[r + 1], CHUNK):
-            hi = min(lo + CHUNK, indptr[r + 1])
-            gather_rows(lo, hi, index, U, rows)
-            sum_rows(hi - lo, rows, w[lo:hi], part)
+            total[f] = 0
+        p = indptr[r]
+        last = indptr[r + 1]
+        while p + 4 <= last:
+            i, j, k, m = index[p], index[p + 1], index[p + 2], index[p + 3]
+            a, b, e, g = w[p], w[p + 1], w[p + 2], w[p + 3]
             for f in range(d):
-                out[r, f] += part[f]
+                total[f] += (a * U[i, f] + b * U[j, f]) + (e * U[k, f] + g * U[m, f])
+            p += 4
+        while p < last:
+            i = index[p]
+            a = w[p]
+            for f in range(d):
+                total[f] += a * U[i, f]
+            p += 1
+        for f in range(d):
+            out[r, f] = total[f]
 
 
 @inline
@@ -88,6 +123,7 @@ def equations(
 ) -> None:
     """The packed equations of the rows first + start .. first + stop: out float32[rows, packed_size(d + biases)].
 
+    c : empty where all its weights are 1.
     biases : 1 if the vector of each user is followed by a 1, else 0.
     """
     d = U.shape[1]
@@ -97,25 +133,33 @@ def equations(
     y = np.empty(width, np.float32)
     rows = np.zeros((ROWS, width), np.float32)
     scaled = np.zeros((ROWS, width), np.float32)
+    target = np.zeros(ROWS, np.float32)
+    unit = c.size == 0
     for r in range(start, stop):
         A[:] = 0
         y[:] = 0
         last = indptr[first + r + 1]
         for p in range(indptr[first + r], last, ROWS):
-            for q in range(ROWS):
-                inside = p + q < last
-                at = p + q if inside else p  # beyond the last entry, one that counts 0 times
-                j = index[at]
-                weight = c[at] if inside else np.float32(0)
-                target = w[at] if inside else np.float32(0)
+            n = min(ROWS, last - p)
+            target[n:] = 0
+            for q in range(n):
+                j = index[p + q]
+                target[q] = w[p + q]
                 for t in range(d):
                     rows[q, t] = U[j, t]
-                    scaled[q, t] = weight * U[j, t]
                 if biases:
                     rows[q, d] = 1
-                    scaled[q, d] = weight
+            for q in range(n, ROWS):
                 for t in range(size):
-                    y[t] += target * rows[q, t]
+                    rows[q, t] = 0
+            add_scaled(rows, target, y)
+            if unit:
+                add_outer(rows, rows, size, A)
+                continue
+            for q in range(ROWS):
+                weight = c[p + q] if q < n else np.float32(0)
+                for t in range(size):
+                    scaled[q, t] = weight * rows[q, t]
             add_outer(scaled, rows, size, A)
         k = 0
         for i in range(size):

@@ -25,7 +25,7 @@ from .vectors import dot
 
 
 @inline
-def gather_rows(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray) -> None:
+def _gather(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.ndarray) -> None:
     """Copy the vectors of the entries of one row side by side: they are read several times, now from the L1 cache."""
     d = V.shape[1]
     for p in range(lo, hi):
@@ -35,7 +35,7 @@ def gather_rows(lo: int, hi: int, index: np.ndarray, V: np.ndarray, rows: np.nda
 
 
 @inline
-def times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+def _times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """out += sum_p scale_p (rows_p . x) rows_p, four rows at a time so that each load of x and out serves four."""
     d = x.size
     p = 0
@@ -68,7 +68,7 @@ def times_rows(n: int, rows: np.ndarray, scale: np.ndarray, x: np.ndarray, out: 
 
 
 @inline
-def sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+def _sum_rows(n: int, rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
     """out = sum_p scale_p rows_p."""
     d = out.size
     for f in range(d):
@@ -143,17 +143,17 @@ def cg(
                 x[f] = 0
             loss[r] = 0.0
             continue
-        gather_rows(lo, lo + n, index, V, rows)
+        _gather(lo, lo + n, index, V, rows)
         total = 0.0
         for p in range(n):
             total += weight[lo + p]
         for p in range(n):
             scale[p] = weight[lo + p]
-        sum_rows(n, rows, scale, rhs)
+        _sum_rows(n, rows, scale, rhs)
         for p in range(n):
             scale[p] -= rho
         apply(gram, reg[r], x, image)
-        times_rows(n, rows, scale, x, image)
+        _times_rows(n, rows, scale, x, image)
         for f in range(d):
             residual[f] = rhs[f] - image[f]
             direction[f] = residual[f]
@@ -162,7 +162,7 @@ def cg(
             if norm < 1e-20:
                 break
             apply(gram, reg[r], direction, image)
-            times_rows(n, rows, scale, direction, image)
+            _times_rows(n, rows, scale, direction, image)
             step = norm / dot(direction, image)
             for f in range(d):
                 x[f] += step * direction[f]
@@ -218,7 +218,7 @@ def blocks(
                 x[f] = 0
             loss[r] = 0.0
             continue
-        gather_rows(first, first + n, index, V, rows)
+        _gather(first, first + n, index, V, rows)
         for p in range(n):
             scale[p] = weight[first + p] - rho
             total = np.float32(0)

@@ -14,7 +14,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -112,40 +111,48 @@ def corank(which: str, folder: Path, cluster: cr.Ray | None) -> dict[str, Any]:
     return {"seconds": seconds, "fit": whole, "loss": losses(folder, *sides)[kind]}
 
 
+FITS = """
+import hashlib, sys, tempfile
+from pathlib import Path
+import corank as cr
+data = cr.synthetic.realistic(users=2_000, items=1_000, rows=100_000).data
+cluster, over = cr.Ray(workers=2, address=sys.argv[1]), Path(sys.argv[2])
+while not over.exists():
+    with tempfile.TemporaryDirectory() as folder:
+        model = cr.WMF(dim=16, epochs=30).fit(data, cluster=cluster, checkpoint=Path(folder) / "state")
+    print(hashlib.sha256(model.user_factors_.tobytes() + model.item_factors_.tobytes()).hexdigest(), flush=True)
+"""
+
+
 def kills() -> dict[str, Any]:
-    """A fit during which a node is killed at a random time, 20 times in all, against an undisturbed one."""
+    """Fits in another process, one after another, while a node is killed at random times, 20 times in all.
+
+    The first fit is over before the first kill: all others must give the same bits.
+    """
     os.environ.update(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
     from ray.cluster_utils import Cluster
 
-    data = cr.synthetic.realistic(users=2_000, items=1_000, rows=100_000).data
+    rng, start, killed = random.Random(0), time.perf_counter(), 0
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    second = [nodes.add_node(num_cpus=1)]
-    cluster, rng = cr.Ray(workers=2, address=nodes.address), random.Random(0)
-    done, over = [0], threading.Event()
-
-    def disturb() -> None:
-        while done[0] < KILLS and not over.wait(rng.uniform(3, 20)):
-            nodes.remove_node(second[0], allow_graceful=False)
-            second[0] = nodes.add_node(num_cpus=1)
-            done[0] += 1
-
+    second = nodes.add_node(num_cpus=1)
     try:
-        model = cr.WMF(dim=16, epochs=10)
-        still = model.fit(data, cluster=cluster).item_factors_.copy()
-        start, fits, equal = time.perf_counter(), 0, True
-        thread = threading.Thread(target=disturb)
-        thread.start()
-        while done[0] < KILLS:
-            with tempfile.TemporaryDirectory() as folder:
-                model.fit(data, cluster=cluster, checkpoint=Path(folder) / "state")
-            equal &= bool(np.array_equal(model.item_factors_, still))
-            fits += 1
-        over.set()
-        thread.join()
-        return {"kills": done[0], "fits": fits, "equal": equal, "seconds": time.perf_counter() - start}
+        with tempfile.TemporaryDirectory() as folder:
+            over = Path(folder) / "over"
+            words = [sys.executable, "-c", FITS, nodes.address, str(over)]
+            fits = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            assert fits.stdout is not None
+            undisturbed = fits.stdout.readline()
+            while killed < KILLS and fits.poll() is None:
+                time.sleep(rng.uniform(1, 20))
+                nodes.remove_node(second, allow_graceful=False)
+                second = nodes.add_node(num_cpus=1)
+                killed += 1
+            over.touch()
+            others = fits.communicate()[0].splitlines(keepends=True)
     finally:
-        over.set()
         nodes.shutdown()
+    equal = not fits.returncode and all(digest == undisturbed for digest in others)
+    return {"kills": killed, "fits": len(others), "equal": equal, "seconds": time.perf_counter() - start}
 
 
 def run(piece: str, rows: int, state: Path) -> dict[str, Any]:

@@ -25,6 +25,8 @@ MODELS = [
     ("wmf", {"dim": 7, "epochs": 3, "solver": "exact", "alpha": 2.0}),
     ("als", {"dim": 8, "epochs": 3}),
     ("als", {"dim": 5, "epochs": 3, "biases": False}),
+    ("primal_cr", {"dim": 6, "epochs": 3}),
+    ("primal_cr", {"dim": 4, "epochs": 2, "loss": "logistic", "reg_bias": 3.0}),
     ("popularity", {}),
     ("popularity", {"days": 30.0}),
 ]
@@ -42,7 +44,7 @@ def test_every_method_is_tested() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("name", ["wmf", "als"])
+@pytest.mark.parametrize("name", ["wmf", "als", "primal_cr"])
 def test_lost_at_any_time(name: str, kept: bool, data: cr.Dataset, tmp_path: Path) -> None:
     """A worker is lost before each of the messages of a fit in turn, and once again soon after."""
     params = {"dim": 3, "epochs": 2}

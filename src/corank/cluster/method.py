@@ -41,8 +41,12 @@ class Method:
         """One epoch; returns what is reported of it, the same on all workers."""
         raise NotImplementedError
 
+    def finish(self) -> Steps[None]:
+        """What comes after the last epoch."""
+        yield from ()
+
     def arrays(self) -> dict[str, Array]:
-        """The learned arrays by name: those of this worker's users, and the shared ones."""
+        """By name, what the next epoch depends on: the learned arrays of this worker's users, and the shared ones."""
         return {name: getattr(self.model, name) for name in (*self.own, *self.shared)}
 
     def plain(self) -> dict[str, Any]:

@@ -99,6 +99,7 @@ class Session:
         else:
             known = _begun(model, found)
         self._train(group)
+        call(group, "finish")
         self._collect(group, known)
 
     def _train(self, group: Group) -> None:
@@ -168,6 +169,8 @@ def checked(model: Model, data: Any, valid: Dataset | None, workers: int | None)
         return data
     require_dataset(data, "fit")
     check_fit(model, data, valid)
+    if data.comparisons is not None:
+        raise CorankError("comparisons cannot be learned from on a cluster: fit on one machine")
     if workers is not None and workers > len(data.users):
         raise CorankError(f"workers={workers} and the data has {len(data.users):,} users: use fewer workers")
     assert isinstance(data, Dataset)

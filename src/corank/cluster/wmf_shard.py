@@ -1,7 +1,7 @@
 """WMF on shards. Users are solved for as on one machine; of the items, each worker adds up what its users contribute.
 
 With conjugate gradient, one array of the size of the item vectors is added up per step; with exact solutions, the
-normal equations are, which are dim / 2 times as large.
+normal equations are, which are dim / 2 times as large but added up only once per half-step.
 """
 
 from __future__ import annotations

@@ -127,6 +127,10 @@ class Worker:
         store.read_part(Path(folder), self.place, epoch, self.method.arrays())
         self.done = epoch
 
+    def task_finish(self) -> Steps[None]:
+        """All epochs are done."""
+        yield from self.method.finish()
+
     def task_learned(self) -> Steps[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
         """The arrays of the own users; of the first worker also the shared ones, and numbers and words."""
         yield from ()

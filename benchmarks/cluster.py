@@ -120,7 +120,9 @@ cluster, over = cr.Ray(workers=2, address=sys.argv[1]), Path(sys.argv[2])
 while not over.exists():
     with tempfile.TemporaryDirectory() as folder:
         model = cr.WMF(dim=16, epochs=30).fit(data, cluster=cluster, checkpoint=Path(folder) / "state")
-    print(hashlib.sha256(model.user_factors_.tobytes() + model.item_factors_.tobytes()).hexdigest(), flush=True)
+    digest = hashlib.sha256(model.user_factors_.tobytes() + model.item_factors_.tobytes()).hexdigest()
+    with open(sys.argv[3], "a") as file:
+        print(digest, file=file)
 """
 
 
@@ -137,18 +139,19 @@ def kills() -> dict[str, Any]:
     second = nodes.add_node(num_cpus=1)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            over = Path(folder) / "over"
-            words = [sys.executable, "-c", FITS, nodes.address, str(over)]
-            fits = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-            assert fits.stdout is not None
-            undisturbed = fits.stdout.readline()
+            over, digests = Path(folder) / "over", Path(folder) / "digests"
+            words = [sys.executable, "-c", FITS, nodes.address, str(over), str(digests)]
+            fits = subprocess.Popen(words, stdout=subprocess.DEVNULL)  # Ray tells of dead nodes there
+            while not digests.exists() and fits.poll() is None:
+                time.sleep(1)
             while killed < KILLS and fits.poll() is None:
                 time.sleep(rng.uniform(1, 20))
                 nodes.remove_node(second, allow_graceful=False)
                 second = nodes.add_node(num_cpus=1)
                 killed += 1
             over.touch()
-            others = fits.communicate()[0].splitlines(keepends=True)
+            fits.wait()
+            undisturbed, *others = digests.read_text().split()
     finally:
         nodes.shutdown()
     equal = not fits.returncode and all(digest == undisturbed for digest in others)

@@ -13,6 +13,7 @@ import pytest
 import corank as cr
 from corank.cli import main
 from corank.cluster import ray_cluster
+from corank.cluster.group import Here, call
 from corank.cluster.ray_cluster import _threads
 from corank.errors import CorankError, MissingExtra
 
@@ -60,6 +61,17 @@ def test_without_ray(data: cr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"training on a cluster needs .* pip install 'corank\[ray\]'"):
         cr.WMF().fit(data, cluster=cr.Ray(workers=2))
+
+
+def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corank.cluster.worker.platform.node", lambda: "node-7")
+    group = Here(2, 1, "wmf", {})
+    monkeypatch.setattr("corank.__version__", "0.0.9")
+    about = call(group, "about")
+    monkeypatch.undo()
+    monkeypatch.setattr(ray_cluster, "call", lambda group, what: about)
+    with pytest.raises(CorankError, match=r"node-7 has corank 0\.0\.9 and this machine .*: install the same version"):
+        ray_cluster._require_versions(group)
 
 
 def test_one_machine_never_imports_ray() -> None:

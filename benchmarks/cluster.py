@@ -145,7 +145,7 @@ def kills() -> dict[str, Any]:
             while not digests.exists() and fits.poll() is None:
                 time.sleep(1)
             while killed < KILLS and fits.poll() is None:
-                time.sleep(rng.uniform(1, 20))
+                time.sleep(rng.uniform(5, 30))
                 nodes.remove_node(second, allow_graceful=False)
                 second = nodes.add_node(num_cpus=1)
                 killed += 1

@@ -95,8 +95,8 @@ def test_validation_rows(data: cr.Dataset) -> None:
 
 
 def test_gives_up(data: cr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CorankError, match="workers were lost 6 times without an epoch between: a test has killed it"):
-        fit_here(cr.WMF(dim=4, epochs=2), data, 2, losses=[3] * 9)
+    with pytest.raises(CorankError, match="workers were lost 11 times without an epoch between: a test has killed it"):
+        fit_here(cr.WMF(dim=4, epochs=2), data, 2, losses=[3] * 15)
 
     def out_of_memory(*_: Any) -> None:
         raise Lost("the node is full", memory=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..model import Model
 
 logger = logging.getLogger("corank")
-LOSSES = 5  # of workers in a row, without an epoch between them, after which the fit gives up
+LOSSES = 10  # of workers in a row, without an epoch between them, after which the fit gives up
 Groups = Callable[[str, dict[str, Any]], AbstractContextManager[Group]]
 
 

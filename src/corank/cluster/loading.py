@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data import Dataset, Vocab, restricted, settle_duplicates
-from ..data.values import as_counts, declared, detect, sample_step
+from ..data.values import as_counts, declared, detect, sampled
 from ..errors import CorankError
 from ..reading.column_names import Columns, means_counts
 from .parts import Parts, form_of, read_part
@@ -140,9 +140,7 @@ def _kind(place: Place, frame: pl.DataFrame) -> Steps[Any]:
     counts, lowest, highest = zip(*(yield from gather(place, about)), strict=True)
     if min(lowest) == max(highest):
         return "none"
-    step = sample_step(sum(counts))
-    start = -sum(counts[: place.rank]) % step
-    sample = yield from gather(place, value[start::step])
+    sample = yield from gather(place, sampled(value, sum(counts), sum(counts[: place.rank])))
     found = np.concatenate(sample)
     if found.min() == found.max():  # the others are too rare to be in the sample
         found = np.append(found, np.array([min(lowest), max(highest)], np.float32))

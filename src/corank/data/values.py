@@ -33,20 +33,21 @@ def check_values(values: object) -> Values:
     return cast(Values, values)
 
 
-def sample_step(rows: int) -> int:
-    """Of so many rows, every n-th is looked at to detect the kind of their values."""
-    return max(1, -(-rows // _SAMPLE))
-
-
 def detect(value: Array) -> Values:
     """The kind of these values (all values of a dataset, not those of a part)."""
     if value.size == 0 or value.min() == value.max():
         return "none"
-    sample = np.sort(value[:: sample_step(value.size)]).astype(np.float64)
+    sample = np.sort(sampled(value, value.size)).astype(np.float64)
     negative = int(np.searchsorted(sample, 0))
     if negative > 0.05 * sample.size:  # dislikes; a few negative ones may be purchases that were returned
         return "ratings"
     return "counts" if _long_tail(sample[negative:]) or _few_repeats(sample) else "ratings"
+
+
+def sampled(value: Array, rows: int, first: int = 0) -> Array:
+    """The values that `detect` looks at; `value` are those of some rows out of `rows`, from `first` on."""
+    step = -(-rows // _SAMPLE)
+    return value[-first % step :: step]
 
 
 def _long_tail(sample: Array) -> bool:
@@ -75,13 +76,19 @@ def declared(data: Dataset, values: Values) -> Dataset:
     """The same rows with this kind of values; 'none' makes all values 1, 'auto' keeps what was detected."""
     if check_values(values) == "auto":
         return data
-    if values == "counts" and len(data) and data.value.min() < 0:
-        raise CorankError(
-            f"values='counts' and the smallest value is {data.value.min():g}: counts are at least 0; drop such rows, "
-            "or use values='ratings'"
-        )
+    if values == "counts" and len(data):
+        counts_only(float(data.value.min()))
     value = np.ones_like(data.value) if values == "none" else data.value
     return dataclasses.replace(data, value=value, values=values)
+
+
+def counts_only(low: float) -> None:
+    """Raise if the smallest of some values that are said to be counts is none."""
+    if low < 0:
+        raise CorankError(
+            f"values='counts' and the smallest value is {low:g}: counts are at least 0; drop such rows, "
+            "or use values='ratings'"
+        )
 
 
 def as_counts(data: Dataset) -> Dataset:

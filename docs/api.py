@@ -31,7 +31,7 @@ GROUPS = {
         "Models",
         "What all models have in common, how they are found and loaded, and each model with its hyper-parameters. "
         "[Choosing a model](../models.md) says which one to use.",
-        ("model", "models", "answering.ranking", "answering.explain", "answering.diversity"),
+        ("model", "models", "cluster.ray_cluster", "answering.ranking", "answering.explain", "answering.diversity"),
     ),
     "evaluation": (
         "Evaluation",

@@ -19,6 +19,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("evaluation",),
     ("checkpoint", "training", "estimate", "model"),
     ("models",),
+    ("cluster",),
     ("datasets", "export"),
     ("report",),
     ("experiment",),

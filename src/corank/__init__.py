@@ -42,6 +42,7 @@ _NAMES = {
     "export.vectors": ("export_vectors",),
     "export.index": ("export_index",),
     "export.onnx": ("export_onnx",),
+    "cluster.ray_cluster": ("Ray",),
     "errors": ("CorankError", "MissingExtra", "ModelFileError", "NotFitted"),
     "kernels.threads": ("set_threads", "threads"),
 }

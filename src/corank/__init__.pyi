@@ -6,6 +6,7 @@ from .answering.diversity import diversify as diversify
 from .answering.explain import Explanation as Explanation
 from .answering.ranking import Ranking as Ranking
 from .answering.vectors import Vectors as Vectors
+from .cluster.ray_cluster import Ray as Ray
 from .data import CSR as CSR
 from .data import Dataset as Dataset
 from .data import Vocab as Vocab

@@ -33,7 +33,7 @@ from .stored import COMMON, Stored, check_state, floats
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
     from .estimate import Estimate
-    from .training import OnEpoch, Training
+    from .training import Cluster, OnEpoch, Training
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # `Settings` has a short one
@@ -66,12 +66,13 @@ class Model(Answers, Settings):
 
     def fit(
         self,
-        data: Dataset,
+        data: Dataset | str | Path,
         *,
         valid: Dataset | None = None,
         on_epoch: OnEpoch | None = None,
         on_progress: OnEpoch | None = None,
         checkpoint: str | Path | None = None,
+        cluster: Cluster | None = None,
     ) -> Self:
         """Fit to `data`, discarding any previous fit; returns self.
 
@@ -83,8 +84,13 @@ class Model(Answers, Settings):
         on_progress : called with a dict a few times per second where epochs (or a fit without them) take long: `share`
             of the fit that is done, `seconds`, seconds `left`; the fit is abandoned (`Stopped`) if it returns False.
         checkpoint : file for the training state; a fit that finds one resumes from it, and `save` removes it.
+        cluster : where to train, such as `Ray(workers=4)`; then `data` may also be a folder of Parquet or CSV files,
+            and the checkpoint is a folder.
         """
-        training.fit(self, data, valid, on_epoch, on_progress, checkpoint)
+        if cluster is None:
+            training.fit(self, cast(Dataset, data), valid, on_epoch, on_progress, checkpoint)
+        else:
+            cluster.fit(self, data, valid, on_epoch, on_progress, checkpoint)
         return self
 
     def estimate(self, data: Dataset, *, users: int = 0) -> Estimate:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,21 @@ OnEpoch = Callable[[dict[str, Any]], bool | None]
 Rule = Callable[[Array], bool]
 OFTEN = 0.25  # seconds between two calls of `on_progress`
 LONGER = 3  # times the usual number of epochs, where it is left open and validation rows tell when to stop
+
+
+class Cluster(Protocol):
+    """Machines that train a model in place of this one; see `Model.fit`."""
+
+    def fit(
+        self,
+        model: Model,
+        data: Any,
+        valid: Dataset | None,
+        on_epoch: OnEpoch | None,
+        on_progress: OnEpoch | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        """Fit the model."""
 
 
 def fit(

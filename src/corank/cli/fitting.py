@@ -21,6 +21,7 @@ from .options import (
     PARTS,
     TABLE,
     Args,
+    cluster_of,
     evaluation_options,
     files_read,
     given,
@@ -28,6 +29,7 @@ from .options import (
     open_divided,
     open_source,
     params_given,
+    parts_of,
     split_asked,
     writable,
 )
@@ -38,14 +40,21 @@ from .stopping import Stop
 def fit(args: Args) -> None:
     """Train one model on all rows, or on the training rows of a given split, and save it."""
     model = model_of(args)
-    out = Path(args.out)
-    for path in [out, *([Path(args.checkpoint)] if args.checkpoint else [])]:
+    out, cluster = Path(args.out), cluster_of(args)
+    for path in [out, *([Path(args.checkpoint)] if args.checkpoint and cluster is None else [])]:
         writable(path.parent, path, sources=files_read(args))
+    if cluster is not None and (parts := parts_of(args)) is not None:
+        _train(args, model, out, parts, cluster=cluster)
+        _advise(out, model.users_.ids[0])
+        return
+    if cluster is not None:
+        _fit_and_save(args, model, out, None, cluster)
+        return
     with rows_on_disk(args, model) as rows:
         _fit_and_save(args, model, out, rows)
 
 
-def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None) -> None:
+def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None, cluster: Any = None) -> None:
     """rows : where they have been read into files."""
     data, valid, split = _rows_to_fit(args, model) if rows is None else (rows, None, None)
     if given(args, *EDGES) and model.graph == "unused":
@@ -53,9 +62,25 @@ def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None) -> No
         say(f"{args.model} does not use a graph: {effect}")
     if data.values == "counts" and (model.needs_ratings or model.predicts_ratings):
         say(f"{args.model} treats values as ratings, and these are {words(data)}: for counts use wmf, item_knn or ease")
-    needed = model.estimate(data)
-    if needed.seconds >= WORTH_TELLING:
+    if cluster is None and (needed := model.estimate(data)).seconds >= WORTH_TELLING:
         say(f"{args.model}: {needed} estimated")
+    _train(args, model, out, data, valid=valid, cluster=cluster)
+    if split is not None and args.test:
+        from ..evaluation.evaluate import evaluate
+        from ..experiment.options import METRICS
+
+        print(evaluate(model, split, METRICS["full"]))
+    elif split is not None:
+        say(f"evaluate it on the test rows:  corank evaluate {shlex.join([str(out), args.file])}")
+    _advise(out, data.users.ids[data.user[0]])
+
+
+def _advise(out: Path, user: Any) -> None:
+    say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(user))}")
+
+
+def _train(args: Args, model: Any, out: Path, data: Any, *, valid: Dataset | None = None, cluster: Any = None) -> None:
+    """Fit the model, save it, and say what it took."""
     with Stop() as stop, Steps(stop) as steps:
         start = time.perf_counter()
         try:
@@ -66,6 +91,7 @@ def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None) -> No
                 # An epoch is finished before a stop, so that its model can be saved; without epochs there is none.
                 on_progress=lambda event: steps(args.model, event) or "epoch" in event,
                 checkpoint=args.checkpoint,
+                cluster=cluster,
             )
         except Stopped:
             stop.raise_if_asked()
@@ -76,14 +102,6 @@ def _fit_and_save(args: Args, model: Any, out: Path, rows: Dataset | None) -> No
     took = f"{args.model} fitted in {time.perf_counter() - start:.1f} s{ended}"
     say(", ".join([took, *epoch_values(last)]) + f"; saved to {out}")
     stop.raise_if_asked()
-    if split is not None and args.test:
-        from ..evaluation.evaluate import evaluate
-        from ..experiment.options import METRICS
-
-        print(evaluate(model, split, METRICS["full"]))
-    elif split is not None:
-        say(f"evaluate it on the test rows:  corank evaluate {shlex.join([str(out), args.file])}")
-    say(f"try:  corank recommend {shlex.quote(str(out))} --user {shlex.quote(str(data.users.ids[data.user[0]]))}")
 
 
 def _save(model: Any, out: Path, place: Path) -> None:

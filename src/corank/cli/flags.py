@@ -137,6 +137,17 @@ def protocol_flags(parser: argparse.ArgumentParser, split: bool = True) -> None:
     )
 
 
+def cluster_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a Ray cluster")
+    group.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="run on a Ray cluster: auto for the one that this machine belongs to, host:port of its head, or local to "
+        "start one here; a folder or URL is then read by the workers",
+    )
+    group.add_argument("--workers", type=int, metavar="N", help="number of workers (default: one per machine)")
+
+
 def task_flag(parser: argparse.ArgumentParser) -> None:
     text = (
         "implicit: which items will a user take next? (default) explicit: in which order does a user rate items? "

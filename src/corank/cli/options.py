@@ -89,6 +89,36 @@ def _parts(split: Split) -> dict[str, Dataset]:
     return {name: part for name, part in named.items() if len(part)}
 
 
+def cluster_of(args: Args) -> Any:
+    """The Ray cluster of a command, None if it runs on this machine alone."""
+    if args.ray is None:
+        if args.workers is not None:
+            raise CorankError(
+                "--workers is the number of workers of a cluster: say which with --ray auto, or --ray local"
+            )
+        return None
+    from ..cluster.ray_cluster import Ray
+
+    return Ray(workers=args.workers, address=None if args.ray == "local" else args.ray)
+
+
+def parts_of(args: Args) -> Any:
+    """The files of a folder or URL, which workers read; None where FILE is anything else, which is read here."""
+    from ..cluster.parts import find_parts, is_url
+
+    if not (is_url(args.file) or Path(args.file).expanduser().is_dir()):
+        return None
+    if extra := given(args, *PARTS, *EDGES, "layout"):
+        raise CorankError(
+            f"--{next(iter(extra)).replace('_', '-')} is not possible where workers read the files of {args.file}: "
+            "leave it out, or give a single file"
+        )
+    parts = find_parts(args.file, **given(args, *TABLE, "positive"))
+    size = sum(parts.sizes) / 1e6
+    say(f"{args.file}: {len(parts.paths):,} file{'s' * (len(parts.paths) > 1)}, {size:,.1f} MB, read by the workers")
+    return parts
+
+
 def files_read(args: Args) -> list[str]:
     """The files that a command reads, which it must not overwrite."""
     return [args.file, *given(args, *EDGES, *PARTS).values()]

@@ -16,6 +16,7 @@ from . import experiments, fitting, models, reproduce
 from . import graph as graph_commands
 from . import serve as serving
 from .flags import (
+    cluster_flags,
     data_flags,
     edge_flags,
     graph_flags,
@@ -164,6 +165,7 @@ def _training_commands(command: Command, argv: list[str]) -> None:
         help="read Parquet files into sorted files beside the model instead of memory (wmf, bpr, primal_cr); auto: "
         "where reading them would take more than half of the free memory",
     )
+    cluster_flags(fit)
 
     tune = command("tune", fitting.tune, "search hyper-parameters on validation rows; the best are written as TOML")
     model_and_file(tune, argv)

@@ -128,7 +128,11 @@ class ALS(Model):
 
     def _reg(self, rows: CSR) -> NDArray[np.float32]:
         """Regularisation of each row; a row without ratings stays at 0 and needs none."""
-        return np.asarray(self.reg * np.diff(rows.indptr).astype(np.float64) ** self.reg_power, np.float32)
+        return self._reg_of(np.diff(rows.indptr))
+
+    def _reg_of(self, counts: Array) -> NDArray[np.float32]:
+        """Regularisation of rows with so many ratings."""
+        return np.asarray(self.reg * counts.astype(np.float64) ** self.reg_power, np.float32)
 
     @property
     def _bias_penalty(self) -> float:
@@ -145,17 +149,28 @@ class ALS(Model):
         run(half_step, rows.rows, *rows[:3], *settings, V, c, X, bias, cost=rows.indptr)
 
     def _objective(self, users: CSR, items: CSR) -> float:
+        total = self._loss(users)
+        for rows, vectors, bias in (
+            (users, self.user_factors_, self.user_bias_),
+            (items, self.item_factors_, self.item_bias_),
+        ):
+            total += self._penalty(self._reg(rows), vectors, bias)
+        return total
+
+    def _loss(self, users: CSR) -> float:
+        """The sum of the squared errors."""
         from ..kernels.als import losses
         from ..kernels.threads import run
 
         loss = np.empty(users.rows, np.float64)
         item_side, user_side = (self.item_factors_, self.item_bias_), (self.user_factors_, self.user_bias_)
         run(losses, users.rows, *users[:3], self.mean_, *item_side, *user_side, loss, cost=users.indptr)
-        total = float(loss.sum())
-        for rows, (vectors, bias) in ((users, user_side), (items, item_side)):
-            total += float(self._reg(rows) @ np.einsum("if,if->i", vectors, vectors, dtype=np.float64))
-            total += self.reg_bias * float(np.square(bias, dtype=np.float64).sum())
-        return total
+        return float(loss.sum())
+
+    def _penalty(self, reg: Array, vectors: Array, bias: Array) -> float:
+        """The regularisation of one side."""
+        total = float(reg @ np.einsum("if,if->i", vectors, vectors, dtype=np.float64))
+        return total + self.reg_bias * float(np.square(bias, dtype=np.float64).sum())
 
     def _embeddings(self) -> Embeddings:
         return with_bias(self.user_factors_, self.item_factors_, self.item_bias_, self.mean_ + self.user_bias_)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..answering.explain import Reasons
 from ..answering.update import Growth
 from ..cost import SORTED, Cost, Size, rows_memory
-from ..data import CSR, Dataset
+from ..data import CSR, Array, Dataset
 from ..errors import CorankError
 from ..model import Model
 from ..params import param
@@ -42,10 +42,13 @@ class Popularity(Model):
                     f"Popularity(days={self.days:g}) needs timestamps (unix seconds) and this data has none"
                 )
             item = item[data.time > data.time.max() - self.days * 86_400]
-        self.counts_ = np.bincount(item, minlength=len(data.items)).astype(np.float32)
+        count = np.bincount(item, minlength=len(data.items))
+        self._settle(count, count if self.days is None else np.bincount(data.item, minlength=len(data.items)))
+
+    def _settle(self, count: Array, ever: Array) -> None:
+        """Store the counts of the window and, below everything inside it, the order of the all-time counts."""
+        self.counts_ = count.astype(np.float32)
         if self.days is not None:
-            # Items outside the window keep the order of their all-time counts, below everything inside it.
-            ever = np.bincount(data.item, minlength=len(data.items))
             self.counts_ += (ever / (ever.max() + 1)).astype(np.float32)
 
     def _cost(self, size: Size) -> Cost:

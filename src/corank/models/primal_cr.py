@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,9 +57,6 @@ class PrimalCR(PreferenceModel):
     takes_comparisons: ClassVar[bool] = True
 
     def _fit(self, data: Dataset, rows: CSR, training: Training) -> None:
-        from ..kernels.threads import run
-        from ..kernels.vectors import inner_products
-
         rng = training.rng
         lists, kind, pairs = self._lists(rows, data.comparisons)
         items, some = by_item(rows), pairs > 0
@@ -68,14 +67,12 @@ class PrimalCR(PreferenceModel):
         self.user_factors_[~some] = 0
         self.item_bias_ = np.zeros(rows.columns, np.float32)
         for _ in training.epochs({"order": permutes(rows.indptr)}, order=lists.order):
-            # Within an epoch the scores are updated along with the factors. Each epoch recomputes them from the factors
-            # alone, so that rounding errors do not accumulate and training can resume from the factors.
-            factors = (self.user_factors_, self.item_factors_)
-            run(inner_products, rows.rows, *rows[:2], *factors, lists.score, cost=rows.indptr)
-            for part in on_disk.blocks(rows.index.size):
-                lists.score[part] += self.item_bias_[rows.index[part]]
-            self._evaluate(lists, kind, lists.score)
-            self._item_step(lists, kind, items)
+            self._rescore(lists, kind)
+            step = self._item_step(lists, kind, items)
+            with contextlib.suppress(StopIteration):
+                part = next(step)
+                while True:
+                    part = step.send(part)  # all users are here: a part is the sum
             self._user_steps(lists, kind, 1, self.user_factors_)
             training.report(objective=self._objective(lists))
         self.average_ = self.user_factors_[some].mean(axis=0)
@@ -164,6 +161,22 @@ class PrimalCR(PreferenceModel):
         run(evaluate, lists.loss.size, lists, kind, score, cost=lists.indptr)
         return float(lists.loss.sum())
 
+    def _rescore(self, lists: PreferenceLists, kind: int) -> None:
+        """Scores, gradient and curvature at the factors.
+
+        Within an epoch the scores are updated along with the factors. Each epoch recomputes them from the factors
+        alone, so that rounding errors do not accumulate and training can resume from the factors.
+        """
+        from ..kernels.threads import run
+        from ..kernels.vectors import inner_products
+
+        entries = (lists.indptr, lists.index)
+        factors = (self.user_factors_, self.item_factors_)
+        run(inner_products, lists.loss.size, *entries, *factors, lists.score, cost=lists.indptr)
+        for part in on_disk.blocks(lists.index.size):
+            lists.score[part] += self.item_bias_[lists.index[part]]
+        self._evaluate(lists, kind, lists.score)
+
     def _user_steps(self, lists: PreferenceLists, kind: int, newton_steps: int, users: Array) -> None:
         """At most `newton_steps` truncated Newton steps on each user's vector."""
         from ..kernels.primal_cr import user_steps
@@ -172,27 +185,33 @@ class PrimalCR(PreferenceModel):
         options = (np.float32(self.reg_), self.steps, np.float32(self.tolerance), newton_steps)
         run(user_steps, len(users), lists, kind, self.item_factors_, *options, users, cost=lists.indptr)
 
-    def _item_step(self, lists: PreferenceLists, kind: int, items: GroupedEntries) -> None:
-        """One truncated Newton step on all items jointly, halved until the objective falls."""
+    def _item_step(
+        self, lists: PreferenceLists, kind: int, items: GroupedEntries, share: float = 1.0
+    ) -> Generator[Array, Array, None]:
+        """One truncated Newton step on all items jointly, halved until the objective falls.
+
+        Yields what these users contribute to sums over all users, and receives the sums; share : the part of the
+        regularisation that is counted here.
+        """
         from ..kernels.primal_cr import hessian_products
         from ..kernels.threads import run
         from ..kernels.vectors import weighted_sums
 
-        U, V, reg = self.user_factors_, self.item_factors_, np.float32(self.reg_)
+        U, V, reg = self.user_factors_, self.item_factors_, np.float32(self.reg_ * share)
         if self.reg_bias is not None:  # the bias is an extra coordinate of the items, with a constant 1 for every user
             U = np.append(U, np.ones((len(U), 1), np.float32), axis=1)
             V = np.append(V, self.item_bias_[:, None], axis=1)
 
         def by_items(weight: Array, vectors: Array) -> Array:
-            """Sum over each item's entries of weight * u, plus the regularisation's part at `vectors`."""
+            """Sum over each item's entries of weight * u, plus the share of the regularisation at `vectors`."""
             out = np.empty_like(V)
             run(weighted_sums, len(V), *items, weight, U, reg, vectors, out, cost=items.indptr)
             if self.reg_bias is not None:
-                out[:, -1] += (np.float32(self.reg_bias) - reg) * vectors[:, -1]
+                out[:, -1] += (np.float32(self.reg_bias * share) - reg) * vectors[:, -1]
             return out
 
         # Conjugate gradient on H step = gradient; `shift` is the change of the scores that the step makes.
-        residual = by_items(lists.gradient, V)  # at step 0 the residual is the gradient
+        residual = (yield by_items(lists.gradient, V)).copy()  # at step 0 the residual is the gradient
         direction, step = residual.copy(), np.zeros_like(V)
         n = lists.score.size
         along, curved, trial = (on_disk.empty(n, np.float32, lists.index) for _ in range(3))
@@ -203,7 +222,7 @@ class PrimalCR(PreferenceModel):
             if norm < 1e-30:
                 break
             run(hessian_products, lists.loss.size, lists, kind, U, direction, along, curved, cost=lists.indptr)
-            image = by_items(curved, direction)
+            image = yield by_items(curved, direction)
             step_size = np.float32(norm / float(np.vdot(direction, image)))
             step += step_size * direction
             residual -= step_size * image
@@ -215,13 +234,14 @@ class PrimalCR(PreferenceModel):
             direction *= np.float32(new_norm / norm)
             direction += residual
             norm = new_norm
-        before = float(lists.loss.sum()) + self._penalty(V)
+        before = float((yield np.array([lists.loss.sum()]))[0]) + self._penalty(V)
         for halvings in range(20):
             scale = np.float32(0.5**halvings)
             moved = V - scale * step
             for part in on_disk.blocks(n):
                 trial[part] = lists.score[part] - scale * shift[part]
-            if self._evaluate(lists, kind, trial) + self._penalty(moved) < before:
+            loss = yield np.array([self._evaluate(lists, kind, trial)])
+            if float(loss[0]) + self._penalty(moved) < before:
                 lists.score[:] = trial
                 self.item_factors_ = np.ascontiguousarray(moved[:, : self.dim])
                 if self.reg_bias is not None:

@@ -121,23 +121,33 @@ class WMF(FactorModel):
         return () if data.values == "counts" else ("alpha",)
 
     def _choose(self, data: Dataset, rows: CSR) -> None:
-        if self.alpha > 0 and data.value.min() < 0:
+        self._choose_confidence(data.values, float(data.value.min()))
+        users, items = (
+            int(np.count_nonzero(np.diff(rows.indptr))),
+            int(np.count_nonzero(tally(rows.index, rows.columns))),
+        )
+        # The weights are not kept: without alpha each of them is 1.
+        weight = rows.index.size if self.alpha == 0 else float(self._weighted(rows).value.sum(dtype=np.float64))
+        self._choose_weights(users, items, rows.index.size, weight)
+
+    def _choose_confidence(self, values: str, lowest: float) -> None:
+        """Store which confidence is used for this kind of values, of which this is the lowest."""
+        if self.alpha > 0 and lowest < 0:
             raise CorankError(
                 f"{type(self).__name__}(alpha={self.alpha:g}) turns values into weights, and the data has the value "
-                f"{data.value.min():g}: "
+                f"{lowest:g}: "
                 "weights must not be negative; drop such rows or use alpha=0"
             )
-        logarithm = self.confidence == "log" or (self.confidence == "auto" and data.values == "counts")
+        logarithm = self.confidence == "log" or (self.confidence == "auto" and values == "counts")
         self.confidence_ = "log" if logarithm else "linear"
-        users, items = int(np.count_nonzero(np.diff(rows.indptr))), np.count_nonzero(tally(rows.index, rows.columns))
-        rows_per_user = rows.index.size / users
-        # The weights are not kept: without alpha each of them is 1.
-        total = rows.index.size if self.alpha == 0 else float(self._weighted(rows).value.sum(dtype=np.float64))
-        weight = total / users
+
+    def _choose_weights(self, users: int, items: int, entries: int, weight: float) -> None:
+        """Store rho and reg for so many users and items with interactions, of this weight in all."""
+        weight /= users
         # The zeros of a user then weigh rho_scale times as much as the interactions, however large the catalogue is.
         self.rho_ = self.rho_scale * weight / items if self.rho is None else self.rho
         # Long histories need less regularisation per interaction: of the same strength, it would blur what they tell.
-        weight += self.rho_ * (items - rows_per_user)
+        weight += self.rho_ * (items - entries / users)
         self.reg_ = self.reg_scale * weight ** (0.65 - self.reg_power) if self.reg is None else self.reg
 
     def _stores(self) -> dict[str, Stored]:
@@ -231,7 +241,11 @@ class WMF(FactorModel):
                 size = part.stop - part.start
                 entries = slice(rows.indptr[part.start], rows.indptr[part.stop])
                 weight[part] = np.bincount(np.repeat(np.arange(size), counts[part]), rows.value[entries], size)
-        return (self.reg_ * (weight + self.rho_ * (rows.columns - counts)) ** self.reg_power).astype(np.float32)
+        return self._reg_of(weight, counts, rows.columns)
+
+    def _reg_of(self, weight: Array, counts: Array, others: int) -> NDArray[np.float32]:
+        """Regularisation of rows of this weight and number of interactions with the other side."""
+        return np.asarray((self.reg_ * (weight + self.rho_ * (others - counts)) ** self.reg_power), np.float32)
 
     def _half_step(self, side: WeightedSide, V: Array, solver: str) -> float:
         """Update every row of `side`, given the vectors V of the other side.

@@ -158,9 +158,14 @@ def kills() -> dict[str, Any]:
     return {"kills": killed, "fits": len(others), "equal": equal, "seconds": time.perf_counter() - start}
 
 
+def _file(piece: str, rows: int) -> Path:
+    """Where a piece is recorded."""
+    return records.path(records.ROOT / "cluster", *([piece] if piece == "kills" else [piece, str(rows)]))
+
+
 def run(piece: str, rows: int, state: Path) -> dict[str, Any]:
     """One piece, from the record where it is done."""
-    file = records.path(records.ROOT / "cluster", piece, "" if piece == "kills" else str(rows))
+    file = _file(piece, rows)
     if done := records.read(file):
         return done[-1]
     if piece == "kills":
@@ -178,7 +183,7 @@ def run(piece: str, rows: int, state: Path) -> dict[str, Any]:
 
 def page(rows: int) -> str:
     """What is recorded, as a page."""
-    files = {name: records.path(records.ROOT / "cluster", name, str(rows)) for name in PIECES if name != "kills"}
+    files = {name: _file(name, rows) for name in PIECES if name != "kills"}
     found = {name: lines[-1] for name, file in files.items() if (lines := records.read(file))}
     text = [
         "# Training on a cluster, measured",
@@ -209,7 +214,7 @@ def page(rows: int) -> str:
             "WMF with conjugate gradient, median of the epochs.",
             md_table(["", "s/epoch", ""], cells),
         ]
-    if lines := records.read(records.path(records.ROOT / "cluster", "kills", "")):
+    if lines := records.read(_file("kills", rows)):
         line = lines[-1]
         said = "the same bits as" if line["equal"] else "**other bits than**"
         text += [

@@ -19,7 +19,7 @@ import numpy as np
 
 from .als import TINY
 from .normal import ROWS, add_outer, add_scaled, rounded, solve
-from .threads import inline, kernel
+from .threads import kernel
 
 
 @kernel
@@ -102,7 +102,6 @@ def sums(
             out[r, f] = total[f]
 
 
-@inline
 def packed_size(size: int) -> int:
     """Numbers of a packed system of `size` unknowns: the lower triangle row by row, then the right-hand side."""
     return size * (size + 1) // 2 + size

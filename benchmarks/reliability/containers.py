@@ -138,17 +138,16 @@ REAL = Path("/sys/fs/cgroup/cpu") / f"corank-reliability-{os.getpid()}"
 
 def reachable() -> list[str]:
     """Commands that let any user run this Python, also where it lies in a folder of root's."""
-    needed = list(dict.fromkeys(map(os.path.realpath, (sys.base_prefix, sys.prefix, ROOT))))
-    out = []
-    for place in needed:
-        closed = next((p for p in [*Path(place).parents][::-1] if not p.stat().st_mode & 0o001), None)
-        if closed is not None:
-            out += [
-                f"mkdir -p {{own}}/base && mount --bind {place} {{own}}/base",
-                f"mount -t tmpfs -o mode=755 none {closed}",
-                f"mkdir -p {place} && mount --bind {{own}}/base {place}",
-            ]
-    return out
+    needed = dict.fromkeys(map(os.path.realpath, (sys.base_prefix, sys.prefix, ROOT)))
+    closed = {
+        place: next((p for p in [*Path(place).parents][::-1] if not p.stat().st_mode & 0o001), None) for place in needed
+    }
+    kept = {place: f"{{own}}/base{at}" for at, place in enumerate(needed) if closed[place] is not None}
+    return [
+        *(f"mkdir -p {base} && mount --bind {place} {base}" for place, base in kept.items()),
+        *(f"mount -t tmpfs -o mode=755 none {folder}" for folder in dict.fromkeys(closed[place] for place in kept)),
+        *(f"mkdir -p {place} && mount --bind {base} {place}" for place, base in kept.items()),
+    ]
 
 
 def possible() -> str:

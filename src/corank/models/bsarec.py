@@ -82,6 +82,11 @@ class BSARecNetwork:
             return x[nn.beside(x, batch.packed.last)]
         return self.last_block(w, x, batch.packed, kernel, noise)
 
+    def encode_padded(self, w: Weights, batch: Batch) -> Tensor:
+        """As `encode_last`, with operations that can be exported."""
+        x = self.encode(w, batch, None)  # (s, d)
+        return x[nn.beside(x, batch.packed.last)]  # (b, d)
+
     def embedded(self, w: Weights, batch: Batch, noise: Noise | None) -> tuple[Tensor, Tensor]:
         """Tokens (s, d) and the filter of the longest sequence (longest, longest)."""
         x = nn.rows(w["item"], batch.item) + nn.rows(w["position"], batch.position)  # (s, d)

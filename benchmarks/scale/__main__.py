@@ -54,6 +54,7 @@ def main() -> int:
     head = [
         "# Large data and large catalogues",
         f"`python -m benchmarks.scale` wrote this page. {versions()} {records.commits(lines)}",
+        "Where s is many times processor s, other work ran on the machine meanwhile: compare processor s there.",
     ]
     parts = [known[name].section(lines) for name, lines in found.items()]
     Path(args.out).write_text("\n\n".join(head + parts) + "\n", "utf-8")

@@ -177,7 +177,7 @@ def _beside(table: Table) -> tuple[list[int], int] | None:
             # Local files only, and no code that may come with them.
             tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True, trust_remote_code=False)
             known = _of_tokenizer(tokenizer)
-        except Exception as why:  # whatever a stranger's files may be, the configuration remains
+        except Exception as why:  # files beside weights can be anything; the configuration remains
             log.debug("no tokenizer beside %s: %s", name, why)
         else:
             # Where files are missing, transformers makes a tokenizer of special tokens alone: it must fill the table.
